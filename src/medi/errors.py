@@ -1,0 +1,21 @@
+"""Errors that are the input's fault, and the hints that come with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(Exception):
+    """The input is at fault: one line that names the culprit and the cure.
+
+    The command line prints the message without a traceback and exits with 2.
+    """
+
+
+def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
+    """An error for a name that is not in a table, suggesting the nearest one that is."""
+    known = sorted(names)
+    close = get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else "choose one of them."
+    return InputError(f"unknown {kind} '{name}': there is {', '.join(known)}; {hint}")
