@@ -1,1 +1,1 @@
-""""""
+"""Benchmarks: grids of runs, their scores, their tables."""

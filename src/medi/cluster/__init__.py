@@ -1,1 +1,1 @@
-""""""
+"""Clustering a handful of points, many episodes at once."""

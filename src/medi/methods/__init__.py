@@ -1,1 +1,1 @@
-""""""
+"""Methods: one file each, one registry."""

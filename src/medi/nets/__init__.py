@@ -1,1 +1,1 @@
-""""""
+"""Networks: images or vectors in, embeddings out."""

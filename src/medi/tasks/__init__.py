@@ -1,1 +1,1 @@
-""""""
+"""Tasks: which items make up a problem of discovery."""

@@ -1,1 +1,1 @@
-""""""
+"""Training: the one loop, its checkpoints, its devices."""
