@@ -6,7 +6,7 @@ Nothing here imports torch, so that `medi data list` and `--help` answer at once
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from medi.errors import unknown_name
@@ -41,10 +41,18 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download: where it is, its checksum, and the files it leaves once extracted."""
+    """A file to download.
+
+    Attributes:
+        url: Its official address.
+        md5: Its checksum.
+        megabytes: Its size, in millions of bytes.
+        extract: Whether it is a tar archive to be unpacked; otherwise it is kept, and read, as it is.
+    """
 
     url: str
     md5: str
+    megabytes: int
     extract: bool = False
 
     @property
@@ -81,8 +89,8 @@ class Facts:
     augmentation: Augmentation
     folder: str = ""
     archives: tuple[Archive, ...] = ()
-    records: Mapping[str, int] = MappingProxyType({})
-    splits: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    records: Mapping[str, int] = field(default_factory=dict)
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     licence: str = ""
 
     @property
@@ -138,7 +146,9 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 way=5,
                 augmentation=_PHOTO,
                 folder="cifar-10-batches-bin",
-                archives=(Archive(_CIFAR + "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", extract=True),),
+                archives=(
+                    Archive(_CIFAR + "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170, extract=True),
+                ),
                 records={**{f"data_batch_{i}.bin": 10_000 for i in range(1, 6)}, "test_batch.bin": 10_000},
                 splits={"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
                 licence="Krizhevsky 2009",
@@ -152,7 +162,9 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 way=20,
                 augmentation=_PHOTO,
                 folder="cifar-100-binary",
-                archives=(Archive(_CIFAR + "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", extract=True),),
+                archives=(
+                    Archive(_CIFAR + "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 169, extract=True),
+                ),
                 records={"train.bin": 50_000, "test.bin": 10_000},
                 splits={"train": ("train.bin",), "test": ("test.bin",)},
                 licence="Krizhevsky 2009",
@@ -167,8 +179,8 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 augmentation=_DIGIT,
                 folder="svhn",
                 archives=(
-                    Archive(_SVHN + "train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373"),
-                    Archive(_SVHN + "test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3"),
+                    Archive(_SVHN + "train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182),
+                    Archive(_SVHN + "test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", 64),
                 ),
                 records={"train_32x32.mat": 73_257, "test_32x32.mat": 26_032},
                 splits={"train": ("train_32x32.mat",), "test": ("test_32x32.mat",)},
@@ -184,8 +196,8 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 augmentation=_CHARACTER,
                 folder="omniglot",
                 archives=(
-                    Archive(_OMNIGLOT + "images_background.zip", "68d2efa1b9178cc56df9314c21c6e718"),
-                    Archive(_OMNIGLOT + "images_evaluation.zip", "6b91aef0f799c5bb55b94e3f2daec811"),
+                    Archive(_OMNIGLOT + "images_background.zip", "68d2efa1b9178cc56df9314c21c6e718", 9),
+                    Archive(_OMNIGLOT + "images_evaluation.zip", "6b91aef0f799c5bb55b94e3f2daec811", 6),
                 ),
                 records={"images_background.zip": 19_280, "images_evaluation.zip": 13_180},
                 splits={"train": ("images_background.zip",), "test": ("images_evaluation.zip",)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 import torch
 from torch import Tensor
@@ -44,6 +45,14 @@ class ImageSet:
         """Number of classes, whether or not every one of them has images."""
         return len(self.class_names)
 
+    def fingerprint(self) -> str:
+        """A short digest of images, labels and names: the same on every device, cheap for large sets."""
+        exact = torch.int64 if not self.images.is_floating_point() else torch.float64
+        digest = sha256("\n".join(self.class_names).encode())
+        for part in (self.images.flatten(1).sum(1, dtype=exact), self.labels):
+            digest.update(part.cpu().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
     def to(self, device: torch.device | str) -> ImageSet:
         """The same set on another device."""
         return replace(
@@ -52,6 +61,17 @@ class ImageSet:
             labels=self.labels.to(device),
             attributes={name: values.to(device) for name, values in self.attributes.items()},
         )
+
+    def with_rotations(self) -> ImageSet:
+        """Four times the classes: each turned by 90, 180 and 270 degrees counts as three more.
+
+        The copies of class c are c + n_classes, c + 2 n_classes and c + 3 n_classes.
+        """
+        turned = [torch.rot90(self.images, turns, (-2, -1)) for turns in range(4)]
+        labels = [self.labels + turns * self.n_classes for turns in range(4)]
+        names = [f"{name} turned {90 * turns}°" if turns else name for turns in range(4) for name in self.class_names]
+        attributes = {name: values.repeat(4) for name, values in self.attributes.items()}
+        return ImageSet(torch.cat(turned), torch.cat(labels), tuple(names), attributes)
 
     def of_classes(self, classes: Sequence[int]) -> ImageSet:
         """The items of the given classes, renumbered 0, 1, … in the order given."""

@@ -1,0 +1,96 @@
+"""`load`: a benchmark by name, its known and its novel classes as images on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from medi.data.facts import Facts, facts_of
+from medi.data.images import ImageSet
+from medi.data.readers import READERS, Records
+from medi.data.store import data_folder, path_of
+from medi.errors import InputError
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark in memory; each set's images are (n, channels, 32, 32) uint8.
+
+    Attributes:
+        facts: Its row of the table, with the classes that are really there counted.
+        known: The training split's known classes.
+        novel: The test split's novel classes, numbered from 0.
+        novel_train: The novel classes of the training split, numbered from 0; None where it has none.
+    """
+
+    facts: Facts
+    known: ImageSet
+    novel: ImageSet
+    novel_train: ImageSet | None = None
+
+
+def load(name: str, device: torch.device | str = "cpu") -> Benchmark:
+    """Read (or generate) a benchmark.
+
+    Classes without images, as a partial set may have, are left out and the others numbered without gaps.
+    """
+    facts = facts_of(name)
+    known, novel, novel_train = _generate(facts) if facts.generated else _read(facts)
+    return Benchmark(
+        facts=replace(facts, known=known.n_classes, novel=novel.n_classes),
+        known=known.to(device),
+        novel=novel.to(device),
+        novel_train=novel_train.to(device) if novel_train else None,
+    )
+
+
+def _generate(facts: Facts) -> tuple[ImageSet, ImageSet, None]:
+    # Imported here because drawing needs matplotlib, which nothing else in this file does.
+    if facts.name == "glyphs":
+        from medi.data.glyphs import glyphs as generate
+    else:
+        from medi.data.rules import rules as generate
+    known, novel = generate()
+    return known, novel, None
+
+
+def _read(facts: Facts) -> tuple[ImageSet, ImageSet, ImageSet | None]:
+    train, test = _read_split(facts, "train"), _read_split(facts, "test")
+    known_classes = range(facts.known)
+    novel_classes = range(facts.known, facts.known + facts.novel)
+    known, novel = _of_classes(train, known_classes), _of_classes(test, novel_classes)
+    if known is None:
+        raise _no_image_of(facts, "known", "train")
+    if novel is None:
+        raise _no_image_of(facts, "novel", "test")
+    return known, novel, _of_classes(train, novel_classes)
+
+
+def _no_image_of(facts: Facts, kind: str, split: str) -> InputError:
+    files = ", ".join(facts.splits[split])
+    return InputError(
+        f"there is no image of a {kind} class in {files} of {data_folder() / facts.folder}: "
+        f"delete that folder and run `medi data fetch {facts.name}` for the whole set."
+    )
+
+
+def _read_split(facts: Facts, split: str) -> list[Records]:
+    return [READERS[facts.name](facts, path_of(facts, file)) for file in facts.splits[split]]
+
+
+def _of_classes(files: Sequence[Records], classes: range) -> ImageSet | None:
+    """The items of those classes that have any, numbered 0, 1, …; None if none has."""
+    keep = [(file.labels >= classes.start) & (file.labels < classes.stop) for file in files]
+    labels = np.concatenate([file.labels[kept] for file, kept in zip(files, keep, strict=True)])
+    if not len(labels):
+        return None
+    images = np.concatenate([file.images[kept] for file, kept in zip(files, keep, strict=True)])
+    present, dense = np.unique(labels, return_inverse=True)
+    return ImageSet(
+        images=torch.from_numpy(np.ascontiguousarray(images)),
+        labels=torch.from_numpy(dense),
+        class_names=tuple(files[0].class_names[number] for number in present),
+    )

@@ -1,0 +1,72 @@
+"""Whether a benchmark's files are whole, partial, damaged or absent.
+
+A check is a reading: what it lets pass, `benchmarks.load` takes, and what that would refuse it calls damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from medi.data.facts import Facts
+from medi.data.readers import READERS, DamagedFile
+from medi.data.store import path_of
+
+
+class State(StrEnum):
+    """What a file, or a benchmark, is found to be."""
+
+    WHOLE = "whole"
+    PARTIAL = "partial"
+    DAMAGED = "damaged"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file of a benchmark.
+
+    Attributes:
+        path: Where it lies, or would lie.
+        expected: Records of the whole file.
+        records: Whole records found.
+        fault: The error that refuses a damaged file, None for any other.
+    """
+
+    path: Path
+    expected: int
+    records: int = 0
+    fault: DamagedFile | None = None
+
+    @property
+    def state(self) -> State:
+        """What the file is found to be; readers refuse a file without records, so none means that there is no file."""
+        if self.fault:
+            return State.DAMAGED
+        if not self.records:
+            return State.ABSENT
+        return State.WHOLE if self.records >= self.expected else State.PARTIAL
+
+
+def check(facts: Facts) -> list[FileState]:
+    """Read every file of a benchmark; a generated one has none."""
+    return [_check_file(facts, path_of(facts, file), expected) for file, expected in facts.records.items()]
+
+
+def _check_file(facts: Facts, path: Path, expected: int) -> FileState:
+    if not path.exists():
+        return FileState(path, expected)
+    try:
+        return FileState(path, expected, records=len(READERS[facts.name](facts, path)))
+    except DamagedFile as fault:
+        return FileState(path, expected, fault=fault)
+
+
+def summary(files: Sequence[FileState]) -> State:
+    """One word for a whole benchmark: damaged if any file is, absent or whole if all are, else partial."""
+    states = {file.state for file in files}
+    if State.DAMAGED in states:
+        return State.DAMAGED
+    return states.pop() if len(states) == 1 else State.PARTIAL

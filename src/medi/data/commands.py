@@ -1,0 +1,113 @@
+"""`medi data`: what benchmarks there are, download them, check what is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from medi.data.facts import BENCHMARKS, Facts, facts_of
+from medi.data.store import data_folder, path_of
+from medi.errors import InputError
+
+if TYPE_CHECKING:
+    from medi.data.check import FileState
+
+app = typer.Typer(help="Benchmark data: list, fetch, check.", no_args_is_help=True)
+
+NAMES = typer.Argument(metavar="NAME", help="Benchmarks, or `all`.", show_default=False)
+
+
+@app.command("list")
+def list_benchmarks() -> None:
+    """List the benchmarks and whether they are at hand."""
+    table = Table("name", "title", box=None, pad_edge=False)
+    for heading in ("known", "novel", "way", "download"):
+        table.add_column(heading, justify="right")
+    table.add_column("at hand")
+    for facts in BENCHMARKS.values():
+        size = f"{sum(archive.megabytes for archive in facts.archives)} MB"
+        table.add_row(
+            facts.name,
+            facts.title,
+            str(facts.known or "–"),  # a generated set is counted when it is built
+            str(facts.novel or "–"),
+            str(facts.way),
+            "–" if facts.generated else size,
+            _at_hand(facts),
+        )
+    console = Console()
+    console.print(table)
+    _say(console, f"\nBenchmark data lies in {data_folder()} (set MEDI_DATA to choose another folder).")
+
+
+def _at_hand(facts: Facts) -> str:
+    """Whether the files exist, at a glance: what is in them is for `medi data check` to say."""
+    there = [path_of(facts, file).exists() for file in facts.records]
+    if facts.generated:
+        return "generated"
+    return "yes" if all(there) else "in part" if any(there) else "no"
+
+
+@app.command("fetch")
+def fetch_benchmarks(names: Annotated[list[str], NAMES]) -> None:
+    """Download benchmarks; what is there already is left alone, unless it is damaged."""
+    from medi.data.fetch import fetch, progress_bars
+
+    console = Console()
+    for facts in _chosen(names):
+        if facts.generated:
+            _say(console, f"{facts.name}: nothing to fetch, it is generated")
+            continue
+        folder = data_folder() / facts.folder
+        with progress_bars() as progress:
+            placed = fetch(facts, progress)
+        if placed:
+            _say(console, f"{facts.name}: fetched into {folder} ({facts.licence})")
+        else:
+            _say(console, f"{facts.name}: nothing to fetch, it is in {folder} (delete that to fetch it anew)")
+
+
+@app.command("check")
+def check_benchmarks(names: Annotated[list[str] | None, NAMES] = None) -> None:
+    """Say of each benchmark whether it is whole, partial, damaged or absent."""
+    from medi.data.check import State, check, summary
+
+    console = Console()
+    faults = []
+    for facts in _chosen(names or ["all"]):
+        if facts.generated:
+            _say(console, f"{facts.name}: generated")
+            continue
+        files = check(facts)
+        faults += [file.fault for file in files if file.fault]
+        _say(console, f"{facts.name}: {summary(files)}{_counts(files)}")
+        if summary(files) in (State.PARTIAL, State.DAMAGED):
+            for file in files:
+                _say(console, f"  {file.path.name}: {file.state}{_counts([file])}{_why(file)}")
+    if faults:
+        total = f" (Damaged files in all: {len(faults)}.)" if len(faults) > 1 else ""
+        raise InputError(f"{faults[0]}{total}") from faults[0]
+
+
+def _counts(files: Sequence[FileState]) -> str:
+    found, expected = sum(file.records for file in files), sum(file.expected for file in files)
+    return f", {found:,} of {expected:,} records" if found else ""
+
+
+def _why(file: FileState) -> str:
+    return f", {file.fault.why}" if file.fault else ""
+
+
+def _chosen(names: Sequence[str]) -> list[Facts]:
+    """The benchmarks named, with spaces or commas between them; `all` names every one."""
+    named = [name for argument in names for name in argument.split(",") if name]
+    return [facts_of(name) for name in (BENCHMARKS if "all" in named else dict.fromkeys(named))]
+
+
+def _say(console: Console, line: str) -> None:
+    """One line as it is: neither wrapped, nor coloured, nor read as markup."""
+    console.print(line, soft_wrap=True, highlight=False, markup=False)

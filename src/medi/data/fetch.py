@@ -1,0 +1,141 @@
+"""Download a benchmark: checksummed, unpacked out of sight, and given its final names only when all is well."""
+
+from __future__ import annotations
+
+import logging
+import tarfile
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from medi.data.check import State, check
+from medi.data.facts import Archive, Facts
+from medi.data.store import data_folder
+from medi.errors import InputError
+
+
+def fetch(facts: Facts, progress: Progress | None = None) -> list[Path]:
+    """Download the files that are absent or damaged; whole and partial ones stay as they are.
+
+    Returns:
+        The files put in place; none if nothing was to be done.
+    """
+    wanted = {file.path.name for file in check(facts) if file.state in (State.ABSENT, State.DAMAGED)}
+    placed: list[Path] = []
+    for archive in facts.archives:
+        if wanted and (archive.extract or archive.name in wanted):
+            placed += _fetch_archive(facts, archive, wanted, progress or Progress(disable=True))
+    return placed
+
+
+def progress_bars() -> Progress:
+    """Bars for downloads on stderr, gone once they are done; nothing where nobody watches."""
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _fetch_archive(facts: Facts, archive: Archive, wanted: set[str], progress: Progress) -> list[Path]:
+    root = data_folder()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # Beside its destination, so that the last step is a rename on one file system.
+        with TemporaryDirectory(prefix=".fetch-", dir=root) as temporary:
+            downloaded = _download(facts, archive, Path(temporary), progress)
+            arrived = _unpack(facts, downloaded, wanted) if archive.extract else [downloaded]
+            return _place(arrived, root / facts.folder, wanted)
+    except OSError as error:
+        raise InputError(
+            f"cannot write into {root}: {error.strerror or error}; "
+            "free some space, or set MEDI_DATA to a folder that you may write to."
+        ) from error
+
+
+def _download(facts: Facts, archive: Archive, folder: Path, progress: Progress) -> Path:
+    """The archive in `folder`, its checksum checked."""
+    import pooch  # imported only to download
+    from requests import RequestException
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    downloader = pooch.HTTPDownloader(progressbar=_Bar(progress, archive.name))
+    try:
+        pooch.retrieve(archive.url, f"md5:{archive.md5}", archive.name, folder, downloader=downloader)
+    except RequestException as error:
+        raise _failed(facts, archive, _network_reason(archive, error)) from error
+    except ValueError as error:
+        raise _failed(facts, archive, f"what came does not have the md5 checksum {archive.md5}") from error
+    return folder / archive.name
+
+
+def _network_reason(archive: Archive, error: Exception) -> str:
+    """What went wrong in a few words; the error's own are three layers of wrapped addresses."""
+    from requests import HTTPError, Timeout
+
+    host = urlsplit(archive.url).hostname
+    if isinstance(error, HTTPError) and error.response is not None:
+        return f"{host} answered {error.response.status_code} {error.response.reason}"
+    if isinstance(error, Timeout):
+        return f"{host} did not answer in time"
+    return f"there is no connection to {host}, or it broke off"
+
+
+def _failed(facts: Facts, archive: Archive, reason: str) -> InputError:
+    by_hand = f"unpack it in {data_folder()}" if archive.extract else f"put it into {data_folder() / facts.folder}"
+    return InputError(
+        f"download of {archive.url} failed: {reason}; "
+        f"check the network and try again, or get {archive.name} by other means and {by_hand}."
+    )
+
+
+def _unpack(facts: Facts, downloaded: Path, wanted: set[str]) -> list[Path]:
+    """The files of a tar archive, unpacked beside it; one that would write elsewhere is refused."""
+    try:
+        with tarfile.open(downloaded) as archive:
+            archive.extractall(downloaded.parent, filter="data")
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise InputError(f"{downloaded.name} cannot be unpacked: {error}; nothing of it was kept.") from error
+    files = {file.name: file for file in (downloaded.parent / facts.folder).glob("*") if file.is_file()}
+    if lacking := wanted - files.keys():
+        raise InputError(f"{downloaded.name} lacks {', '.join(sorted(lacking))}; nothing of it was kept.")
+    return list(files.values())
+
+
+def _place(arrived: Collection[Path], folder: Path, wanted: set[str]) -> list[Path]:
+    """Move what is wanted, and what was never there, to its final name."""
+    folder.mkdir(exist_ok=True)
+    placed = []
+    for file in arrived:
+        target = folder / file.name
+        if file.name in wanted or not target.exists():
+            placed.append(file.replace(target))
+    return placed
+
+
+class _Bar:
+    """What pooch asks of a progress bar, which is a little of tqdm, drawn by rich."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(title, total=None)
+
+    @property
+    def total(self) -> float | None:
+        return self._progress.tasks[self._task].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._progress.update(self._task, total=size)
+
+    def update(self, size: int) -> None:
+        self._progress.advance(self._task, size)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Nothing to do: the display closes all its bars together."""
