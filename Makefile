@@ -1,0 +1,32 @@
+# Only Python 3.11+ and make are needed: every target makes the virtual environment it runs in.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint format clean
+
+demo: $(VENV)/.ready
+	$(BIN)/medi demo --out demo
+
+test: $(VENV)/.ready
+	$(BIN)/pytest -m "not slow"
+
+test-slow: $(VENV)/.ready
+	$(BIN)/pytest
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,168 @@
+"""Random changes that leave an image's class alone: per sample, whole batches at once, on the tensors' device.
+
+Pure functions first (`crop`, `affine`, `recolour`: one row of parameters an image), then `augment`, which draws
+the parameters. There is no loop over samples, and what is switched off costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import grid_sample
+from torch.nn.functional import pad as reflect_pad
+
+from medi.data.facts import Augmentation
+from medi.errors import InputError
+
+NOTHING = Augmentation()
+
+
+def to_float(images: Tensor) -> Tensor:
+    """Scale uint8 images of any shape to floats around 0: (x / 255 - 0.5) / 0.25, from -2 to 2.
+
+    Floats come back unchanged: they are vectors, or images scaled already.
+    """
+    if images.is_floating_point():
+        return images
+    if images.dtype != torch.uint8:
+        raise InputError(f"images have to be uint8 (0 to 255), not {images.dtype}: convert with .to(torch.uint8).")
+    return _standardise(images / 255)
+
+
+def augment(images: Tensor, settings: Augmentation, generator: torch.Generator) -> Tensor:
+    """Change every image at random, each in its own way, and scale it as `to_float` does.
+
+    An image takes the same draws whatever is switched on, so switching on one change leaves the others as they were.
+
+    Args:
+        images: (..., c, h, w), uint8. Float vectors (n, d) come back unchanged.
+        settings: Which changes, and how strong.
+        generator: Source of the draws, best on the CPU: it then draws the same for every device, and the small
+            arithmetic on the draws costs no kernel launches.
+
+    Returns:
+        (..., c, h, w), float, from -2 to 2.
+    """
+    if settings == NOTHING or (images.is_floating_point() and images.ndim < 3):
+        return to_float(images)
+    if images.dtype != torch.uint8 or images.ndim < 3:
+        raise InputError(
+            f"only uint8 images (..., c, h, w) can be augmented, not {images.dtype} of shape {tuple(images.shape)}: "
+            "leave images as they were read, and give vectors Augmentation()."
+        )
+    *lead, c, h, w = images.shape
+    if settings.crop >= min(h, w):
+        raise InputError(f"crop={settings.crop} asks for more padding than images of {h} x {w} can reflect: lower it.")
+    unit = images.reshape(math.prod(lead), c, h, w) / 255
+    draws = torch.rand(13, len(unit), generator=generator, device=generator.device)
+
+    def here(values: Tensor) -> Tensor:
+        return values.to(images.device, non_blocking=True)  # blocking would wait for all work queued on the GPU
+
+    if settings.crop:
+        unit = crop(unit, settings.crop, *here(_corners(draws[:2], settings)))
+    if settings.flip:
+        unit = torch.where(_each(here(draws[2] < 0.5)), unit.flip(-1), unit)
+    if settings.rotate or settings.scale or settings.shear or settings.shift:
+        unit = affine(unit, here(_matrices(draws[3:8], settings, aspect=h / w)))
+    if settings.colour or settings.grey:
+        unit = recolour(unit, *here(_colour_factors(draws[8:12], settings)))
+    if settings.invert:
+        unit = torch.where(_each(here(draws[12] < settings.invert)), 1 - unit, unit)
+    return _standardise(unit).view(images.shape)
+
+
+def crop(images: Tensor, pad: int, top: Tensor, left: Tensor) -> Tensor:
+    """Pad each image by reflection and cut out a window of its old size.
+
+    Args:
+        images: (n, c, h, w), float.
+        pad: Pixels added on each side, fewer than h and w.
+        top: (n,), int64 from 0 to 2 * pad: the window's first row in the padded image.
+        left: (n,), int64 from 0 to 2 * pad: its first column.
+
+    Returns:
+        (n, c, h, w), exact copies of pixels.
+    """
+    h, w = images.shape[-2:]
+    windows = reflect_pad(images, (pad, pad, pad, pad), mode="reflect").unfold(2, h, 1).unfold(3, w, 1)  # no copies
+    return windows[torch.arange(len(images), device=images.device), :, top, left]
+
+
+def affine(images: Tensor, matrices: Tensor) -> Tensor:
+    """Resample images bilinearly; what comes from outside repeats the border.
+
+    Args:
+        images: (n, c, h, w), float.
+        matrices: (n, 2, 3), float. Each maps a place (x, y, 1) in the new image to a place (x, y) in the old one,
+            where x runs from -1 to 1 over the width and y, downwards, over the height.
+
+    Returns:
+        (n, c, h, w), float.
+    """
+    h, w = images.shape[-2:]
+    x = torch.linspace(1 / w - 1, 1 - 1 / w, w, device=images.device)
+    y = torch.linspace(1 / h - 1, 1 - 1 / h, h, device=images.device)
+    # What affine_grid does, but as one sum over the grid: its batched product is slow on a CPU, and TF32 blurs it.
+    along, across, shift = matrices[..., None, None].unbind(2)
+    grid = along * x + (across * y[:, None] + shift)
+    return grid_sample(images, grid.permute(0, 2, 3, 1), padding_mode="border", align_corners=False)
+
+
+def recolour(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
+    """Change saturation, contrast and brightness, in this order; a pixel's grey is the mean of its channels.
+
+    Args:
+        images: (n, c, h, w), float from 0 to 1.
+        brightness: (n,), factor of the distance from black.
+        contrast: (n,), factor of the distance from the image's mean grey.
+        saturation: (n,), factor of the distance from the pixel's grey; 0 drops colour.
+
+    Returns:
+        (n, c, h, w), float, clamped to 0 to 1.
+    """
+    grey = images.mean(1, keepdim=True)
+    if images.shape[1] > 1:
+        images = torch.lerp(grey, images, _each(saturation))
+    images = torch.lerp(grey.mean((2, 3), keepdim=True), images, _each(contrast))
+    return images.mul_(_each(brightness)).clamp_(0, 1)
+
+
+def _corners(draws: Tensor, settings: Augmentation) -> Tensor:
+    """Upper left corners (2, n) for `crop` from draws (2, n) in [0, 1)."""
+    # The clamp: a draw just below 1 may round up to the number of places.
+    return (draws * (2 * settings.crop + 1)).long().clamp_(max=2 * settings.crop)
+
+
+def _matrices(draws: Tensor, settings: Augmentation, aspect: float) -> Tensor:
+    """Matrices (n, 2, 3) for `affine` from draws (5, n) in [0, 1): shear, then rotation, scale and shift."""
+    angle, scale, shear, right, down = 2 * draws - 1
+    angle = angle * math.radians(settings.rotate)
+    zoom = 1 / (1 + scale * settings.scale)
+    shear = shear * settings.shear
+    cos, sin = zoom * angle.cos(), zoom * angle.sin()
+    # A side is 2 long in the coordinates of `affine`, whatever its pixels: hence the 2 and the aspect, h / w.
+    rows = (
+        *(cos, (shear * cos - sin) * aspect, right * (2 * settings.shift)),
+        *(sin / aspect, shear * sin + cos, down * (2 * settings.shift)),
+    )
+    return torch.stack(rows, 1).view(-1, 2, 3)
+
+
+def _colour_factors(draws: Tensor, settings: Augmentation) -> Tensor:
+    """Brightness, contrast and saturation (3, n) for `recolour` from draws (4, n) in [0, 1)."""
+    factors = 1 + settings.colour * (2 * draws[:3] - 1)
+    factors[2] *= draws[3] >= settings.grey
+    return factors
+
+
+def _standardise(unit: Tensor) -> Tensor:
+    """From 0 to 1, to -2 to 2."""
+    return (unit - 0.5).div_(0.25)
+
+
+def _each(values: Tensor) -> Tensor:
+    """(n,) as (n, 1, 1, 1), to be broadcast over images."""
+    return values.view(-1, 1, 1, 1)

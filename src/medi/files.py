@@ -1,0 +1,120 @@
+"""Files that are never half-read: atomic writes, and journals of one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from medi.errors import InputError
+
+
+@contextmanager
+def input_errors(path: Path, doing: str) -> Iterator[None]:
+    """Turn what the operating system says of a path into one line with a cure."""
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"cannot {doing} {path}: a file is in the way; choose another folder.") from error
+    except PermissionError as error:
+        raise InputError(f"cannot {doing} {path}: no permission; choose a folder you may write to.") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot {doing} {path}: {reason}; free some space or choose another folder.") from error
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder (and its parents) or say why it cannot be had."""
+    with input_errors(path, "create the folder"):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, whatever happens in between.
+
+    The bytes go to a temporary name beside the target, reach the disk, and only then take its name.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with input_errors(path, "write"):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; not every system can open a folder, and then there is nothing to do."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The objects of a journal; a last line cut short by a killed process is left out.
+
+    A broken line anywhere else is damage no crash of ours explains, and an error.
+    """
+    if not path.exists():
+        return []
+    with input_errors(path, "read"):
+        content = path.read_bytes()
+    *lines, rest = content.split(b"\n")
+    rows = []
+    for number, line in enumerate([*lines, rest], 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            if number == len(lines) + 1:
+                break
+            raise InputError(f"{path} line {number} is not a JSON object: mend or delete that line.") from error
+        rows.append(row)
+    return rows
+
+
+def append_to_journal(path: Path, row: Mapping[str, Any]) -> None:
+    """Add one object as a line that is on the disk when this returns.
+
+    What a killed process left of a line is cut off first; a whole last line that only lacks its newline is kept.
+    """
+    line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    with input_errors(path, "write"), path.open("a+b") as file:
+        _mend_last_line(file)
+        file.write(line.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _mend_last_line(file: Any) -> None:
+    """End the last line of an open journal, or cut it off where it is not a whole object."""
+    end = file.seek(0, os.SEEK_END)
+    if end == 0:
+        return
+    file.seek(end - 1)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    content = file.read()
+    start = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[start:])
+    except ValueError:
+        file.truncate(start)
+    else:
+        file.write(b"\n")

@@ -1,0 +1,244 @@
+"""The one training loop: seeded, logged, checkpointed, resumable bit for bit on a CPU.
+
+A method varies it by what it passes as `loss`, never by a flag in here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from medi.errors import InputError
+from medi.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.progress import Reporter, Silent
+from medi.train.checkpoint import (
+    load_checkpoint,
+    pack_optimiser,
+    save_checkpoint,
+    under_prefix,
+    unpack_optimiser,
+    with_prefix,
+)
+from medi.train.devices import Precision, mixed_precision
+
+Loss = Callable[[torch.Generator], Tensor]
+"""One step's loss: draws its own batch with the generator it is given and returns a scalar."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to learn.
+
+    Attributes:
+        steps: Gradient steps.
+        rate: Largest learning rate.
+        optimiser: adam (with decoupled weight decay), or sgd with Nesterov momentum 0.9.
+        decay: Weight decay.
+        shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down).
+        halve_every: Steps between two halvings.
+        clip: Largest norm of the gradient, or none.
+        precision: bfloat16 where the device likes it (auto), or one of the two everywhere.
+    """
+
+    steps: int
+    rate: float = 1e-3
+    optimiser: Literal["adam", "sgd"] = "adam"
+    decay: float = 0.0
+    shape: Literal["constant", "halve", "cosine", "onecycle"] = "cosine"
+    halve_every: int = 2000
+    clip: float | None = None
+    precision: Precision = "auto"
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        done = step / self.steps
+        match self.shape:
+            case "constant":
+                return self.rate
+            case "halve":
+                return self.rate * 0.5 ** (step // self.halve_every)
+            case "cosine":
+                return self.rate * 0.5 * (1 + math.cos(math.pi * done))
+            case "onecycle":
+                if done < 0.1:
+                    return self.rate * (0.05 + 0.95 * done / 0.1)
+                return self.rate * 0.5 * (1 + math.cos(math.pi * (done - 0.1) / 0.9))
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a training is done and who watches: the same for every method.
+
+    Attributes:
+        device: Where tensors live.
+        seed: Start of every random draw.
+        folder: Where checkpoints and logs go and are looked for; nothing is kept without one.
+        reporter: Shows progress.
+        checkpoint_seconds: Time between two checkpoints.
+    """
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    seed: int = 0
+    folder: Path | None = None
+    reporter: Reporter = field(default_factory=Silent)
+    checkpoint_seconds: float = 20.0
+
+    def generator(self, stream: int = 0) -> torch.Generator:
+        """A fresh generator on the device; different streams are independent."""
+        return torch.Generator(self.device).manual_seed((self.seed + 1) * 1_000_003 + stream)
+
+
+def train(
+    model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk, *, title: str, settings: Mapping[str, Any]
+) -> float:
+    """Train a model in place, or take it from the desk's folder where it was trained before.
+
+    Args:
+        model: What is trained; on the desk's device.
+        loss: One step's loss.
+        schedule: Length and rates.
+        desk: Device, seed, folder and progress.
+        title: A short name: in the progress bar, and of the checkpoint's and the log's files.
+        settings: JSON-able, all that the training depends on beside the schedule and the seed.
+
+    Returns:
+        Seconds the training took, those before an interruption included.
+    """
+    run = _Run(model, loss, schedule, desk, title, settings)
+    # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
+    with torch.random.fork_rng([desk.device] if desk.device.type == "cuda" else []):
+        torch.manual_seed(desk.seed)
+        run.restore()
+        if run.step < schedule.steps:
+            run.fit_loop()
+    model.eval()
+    return run.seconds
+
+
+class _Run:
+    """One training under way: the state that a checkpoint holds, and the three layers of the loop."""
+
+    LOG_EVERY = 25
+
+    def __init__(
+        self, model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk, title: str, settings: Mapping[str, Any]
+    ) -> None:
+        self.model, self.loss, self.schedule, self.desk, self.title = model, loss, schedule, desk, title
+        self.settings = json.loads(json.dumps({**settings, "schedule": asdict(schedule)}))
+        self.step = 0
+        self.seconds = 0.0
+        self.generator = desk.generator()
+        self.optimiser = _optimiser(model, schedule, desk.device)
+        # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
+        digest = sha256(json.dumps([self.settings, desk.seed], sort_keys=True).encode()).hexdigest()[:12]
+        self.checkpoint = desk.folder / f"{title}-{digest}.safetensors" if desk.folder else None
+        self.log = desk.folder / f"{title}-{digest}.jsonl" if desk.folder else None
+
+    def fit_loop(self) -> None:
+        """Every step from the current one on, with progress, log and checkpoints."""
+        self.model.train()
+        if self.desk.folder:
+            make_folder(self.desk.folder)
+        started = saved = time.monotonic()
+        before = self.seconds
+        total = torch.zeros((), device=self.desk.device)
+        with self.desk.reporter.track(f"training {self.title}", self.schedule.steps) as tick:
+            while self.step < self.schedule.steps:
+                total += self.train_step()
+                self.step += 1
+                if self.step % self.LOG_EVERY == 0 or self.step == self.schedule.steps:
+                    # The only place that waits for the device.
+                    since = self.step % self.LOG_EVERY or self.LOG_EVERY
+                    self.note(float(total) / since)
+                    tick(self.step, f"loss {float(total) / since:.3f}")
+                    total.zero_()
+                    self.seconds = before + time.monotonic() - started
+                    if time.monotonic() - saved >= self.desk.checkpoint_seconds:
+                        self.save()
+                        saved = time.monotonic()
+        self.save()
+
+    def train_step(self) -> Tensor:
+        """One batch, one update; returns the loss, still on the device."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.schedule.rate_at(self.step)
+        with mixed_precision(self.desk.device, self.schedule.precision):
+            loss = self.loss(self.generator)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.schedule.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
+        self.optimiser.step()
+        return loss.detach()
+
+    def note(self, loss: float) -> None:
+        """Log a mean loss; stop where it is no longer a number."""
+        if not math.isfinite(loss):
+            raise InputError(
+                f"{self.title} diverged before step {self.step} at learning rate {self.schedule.rate:g}: "
+                "lower the rate; the last good checkpoint was kept."
+            )
+        if self.log:
+            append_to_journal(self.log, {"step": self.step, "loss": loss, "rate": self.schedule.rate_at(self.step - 1)})
+
+    def forget_after(self, step: int) -> None:
+        """Drop what a killed process logged after its last checkpoint: those steps are done again."""
+        if self.log and self.log.exists():
+            rows = [row for row in read_journal(self.log) if row["step"] <= step]
+            write_atomically(self.log, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+    def save(self) -> None:
+        """Write the state; a finished training needs its weights alone."""
+        if self.checkpoint is None:
+            return
+        tensors = with_prefix("model", self.model.state_dict())
+        facts: dict[str, Any] = {"step": self.step, "seconds": self.seconds, "settings": self.settings}
+        if self.step < self.schedule.steps:
+            slots, facts["optimiser"] = pack_optimiser(self.optimiser)
+            tensors |= with_prefix("optimiser", slots)
+            tensors |= {"generator/own": self.generator.get_state(), "generator/torch": torch.get_rng_state()}
+            if self.desk.device.type == "cuda":
+                tensors["generator/cuda"] = torch.cuda.get_rng_state(self.desk.device)
+        save_checkpoint(self.checkpoint, tensors, facts)
+
+    def restore(self) -> None:
+        """Continue from the checkpoint where there is one of the same settings."""
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return
+        tensors, facts = load_checkpoint(self.checkpoint)
+        if facts.get("settings") != self.settings:
+            raise InputError(f"{self.checkpoint} was trained with other settings: choose another folder, or delete it.")
+        self.model.load_state_dict(under_prefix("model", tensors))
+        self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
+        self.forget_after(self.step)
+        if self.step < self.schedule.steps:
+            unpack_optimiser(self.optimiser, under_prefix("optimiser", tensors), facts["optimiser"])
+            self.generator.set_state(tensors["generator/own"])
+            torch.set_rng_state(tensors["generator/torch"])
+            if self.desk.device.type == "cuda" and "generator/cuda" in tensors:
+                torch.cuda.set_rng_state(tensors["generator/cuda"], self.desk.device)
+
+
+def _optimiser(model: nn.Module, schedule: Schedule, device: torch.device) -> torch.optim.Optimizer:
+    fused = device.type == "cuda"
+    match schedule.optimiser:
+        case "adam":
+            return torch.optim.AdamW(model.parameters(), lr=schedule.rate, weight_decay=schedule.decay, fused=fused)
+        case "sgd":
+            return torch.optim.SGD(
+                model.parameters(),
+                lr=schedule.rate,
+                momentum=0.9,
+                nesterov=True,
+                weight_decay=schedule.decay,
+                fused=fused,
+            )

@@ -1,0 +1,53 @@
+"""Plain supervised training on the known classes: a network and a linear layer under cross-entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.data.augment import augment
+from medi.data.facts import Augmentation
+from medi.data.images import ImageSet
+from medi.nets import Network
+from medi.train.loop import Desk, Schedule, train
+
+
+def train_classifier(
+    network: Network,
+    known: ImageSet,
+    schedule: Schedule,
+    desk: Desk,
+    *,
+    augmentation: Augmentation,
+    batch: int,
+    settings: Mapping[str, Any],
+) -> float:
+    """Train a network in place so that a linear layer on it tells the known classes apart.
+
+    Args:
+        network: On the desk's device.
+        known: Labelled items on the same device.
+        schedule: Length and rates.
+        desk: Device, seed, folder and progress.
+        augmentation: What leaves the class of an image alone.
+        batch: Items in a gradient step.
+        settings: Stored with the checkpoint.
+
+    Returns:
+        Seconds it took.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(desk.seed)
+        head = nn.Linear(network.width, known.n_classes).to(desk.device)
+    model = nn.Sequential(network, head)
+
+    def loss(generator: torch.Generator) -> Tensor:
+        items = torch.randint(len(known), (batch,), generator=generator, device=desk.device)
+        logits = model(augment(known.images[items], augmentation, generator))
+        return functional.cross_entropy(logits, known.labels[items])
+
+    return train(model, loss, schedule, desk, title="classifier", settings=settings)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import unicodedata
+from itertools import chain
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw, ImageFont, ImageOps
+from scipy.ndimage import gaussian_filter
+
+from medi.data import glyphs as module
+from medi.data.glyphs import FACES, IMAGES_PER_CLASS, glyphs
+from medi.data.images import ImageSet
+from medi.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[ImageSet, ImageSet]:
+    return glyphs()
+
+
+@pytest.fixture
+def known(both: tuple[ImageSet, ImageSet]) -> ImageSet:
+    return both[0]
+
+
+@pytest.fixture
+def novel(both: tuple[ImageSet, ImageSet]) -> ImageSet:
+    return both[1]
+
+
+@pytest.fixture(params=[0, 1], ids=["known", "novel"])
+def part(request: pytest.FixtureRequest, both: tuple[ImageSet, ImageSet]) -> ImageSet:
+    return both[request.param]
+
+
+@pytest.fixture
+def letters(known: ImageSet, novel: ImageSet) -> list[str]:
+    return [unicodedata.lookup(name.upper()) for name in chain(known.class_names, novel.class_names)]
+
+
+def test_there_are_enough_classes(known: ImageSet, novel: ImageSet) -> None:
+    assert known.n_classes >= 150
+    assert novel.n_classes >= 80
+
+
+def test_images_are_small_grey_bytes_on_the_cpu(part: ImageSet) -> None:
+    assert part.images.shape == (part.n_classes * IMAGES_PER_CLASS, 1, 32, 32)
+    assert part.images.dtype == torch.uint8
+    assert part.images.device.type == "cpu"
+    assert part.labels.dtype == torch.int64
+
+
+def test_every_class_has_twenty_images(part: ImageSet) -> None:
+    assert part.labels.bincount().tolist() == [20] * part.n_classes
+
+
+def test_no_two_images_of_a_class_are_the_same(part: ImageSet) -> None:
+    for images in part.images.view(part.n_classes, IMAGES_PER_CLASS, -1).numpy():
+        assert len(np.unique(images, axis=0)) == IMAGES_PER_CLASS
+
+
+def test_ink_is_bright_and_the_edge_is_paper(part: ImageSet) -> None:
+    images = part.images[:, 0].float()
+    edge = torch.cat([images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1]], dim=1)
+    assert (edge.mean(dim=1) < 0.1 * images.amax(dim=(1, 2))).all()
+    assert (images.amax(dim=(1, 2)) > 150).all()
+    assert (images.mean(dim=(1, 2)) < 128).all()
+
+
+def test_a_class_is_drawn_in_at_least_ten_typefaces(part: ImageSet) -> None:
+    for faces in part.attributes["face"].view(part.n_classes, IMAGES_PER_CLASS).tolist():
+        assert len(set(faces)) >= 10
+        assert set(faces) <= set(range(len(FACES)))
+
+
+def test_the_same_seed_gives_the_same_images(known: ImageSet, novel: ImageSet) -> None:
+    module._distinct_letters.cache_clear()  # from scratch, or the cache would be compared with itself
+    for first, again in zip((known, novel), glyphs(), strict=True):
+        assert torch.equal(first.images, again.images)
+        assert first.class_names == again.class_names
+
+
+def test_another_seed_gives_other_images_of_the_same_classes(known: ImageSet) -> None:
+    other, _ = glyphs(seed=1)
+    assert other.class_names == known.class_names
+    assert not torch.equal(other.images, known.images)
+
+
+def test_changing_a_set_leaves_the_next_one_alone(known: ImageSet) -> None:
+    before = known.images.clone()
+    known.images.zero_()
+    again, _ = glyphs()
+    known.images.copy_(before)
+    assert torch.equal(again.images, before)
+
+
+def test_class_names_are_unique_and_say_the_script(known: ImageSet, novel: ImageSet) -> None:
+    names = known.class_names + novel.class_names
+    assert len(set(names)) == len(names)
+    assert {name.split()[0] for name in known.class_names} == {"Latin", "Cyrillic"}
+    assert {name.split()[0] for name in novel.class_names} == {"Greek", "Armenian", "Georgian"}
+    assert "Greek small letter xi" in novel.class_names
+
+
+@pytest.mark.parametrize("alike", ["cCсСϲϹ", "oOоОοΟօՕ", "IlıіІΙӀ", "KкКκΚ", "HнНΗ", "ЖжӜ", "nПпΠ", "UuսՍ", "ΛɅ", "tʈ"])
+def test_of_look_alikes_one_is_kept(alike: str, letters: list[str]) -> None:
+    assert len(set(alike) & set(letters)) == 1
+
+
+@pytest.mark.parametrize("different", ["OQDC", "EFPR", "NИHM", "AΔ", "TIJL", "ЦЩЪ", "ΨΩξλ", "ԱՁՖ", "ლყჰ"])
+def test_letters_that_can_be_told_apart_are_kept(different: str, letters: list[str]) -> None:
+    assert set(different) <= set(letters)
+
+
+def test_no_two_classes_look_alike_when_compared_another_way(letters: list[str]) -> None:
+    # The correlation of blurred upright letters; the module compares where their ink lies.
+    font = ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf", 60)
+    blurred = []
+    for letter in letters:
+        canvas = Image.new("L", (200, 200))
+        ImageDraw.Draw(canvas).text((50, 50), letter, fill=255, font=font)
+        upright = ImageOps.pad(canvas.crop(canvas.getbbox()), (28, 28))
+        blurred.append(gaussian_filter(np.asarray(upright, dtype=float), 1).ravel())
+    correlation = np.corrcoef(blurred)
+    assert correlation[np.triu_indices(len(letters), 1)].max() < 0.97  # the nearest, O and ʘ, differ by a dot
+
+
+def test_a_missing_typeface_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "get_data_path", lambda: str(tmp_path))
+    with pytest.raises(InputError, match=r"DejaVuSans\.ttf.*reinstall matplotlib"):
+        module._path("DejaVuSans")

@@ -1,0 +1,76 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.tasks import UniformSampler, make_sampler
+
+
+@given(
+    sizes=st.lists(st.integers(min_value=5, max_value=12), min_size=3, max_size=8),
+    way=st.integers(1, 3),
+    observations=st.integers(1, 3),
+    queries=st.integers(0, 2),
+    seed=st.integers(0, 1000),
+)
+def test_tasks_hold_distinct_classes_and_distinct_items_of_those_classes(sizes, way, observations, queries, seed):
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    labels = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+    sampler = UniformSampler(labels, way, observations, queries)
+    task = sampler.sample(7, torch.Generator().manual_seed(seed))
+    assert task.support.shape == (7, way, observations)
+    assert task.query.shape == (7, way, queries)
+    items = torch.cat([task.support, task.query], 2)
+    assert (labels[items] == task.classes[:, :, None]).all()
+    for row, classes in zip(items.flatten(1), task.classes, strict=True):
+        assert len(row.unique()) == len(row)
+        assert len(classes.unique()) == way
+
+
+def test_every_item_and_every_class_is_drawn_equally_often():
+    labels = torch.tensor([0] * 4 + [1] * 8 + [2] * 4)
+    task = UniformSampler(labels, 2, 1, 1).sample(20_000, torch.Generator().manual_seed(0))
+    classes = torch.bincount(task.classes.flatten()) / 20_000
+    assert torch.allclose(classes, torch.full((3,), 2 / 3), atol=0.02)
+    items = torch.bincount(task.support.flatten(), minlength=16) / 20_000
+    expected = torch.tensor([2 / 3 / 4] * 4 + [2 / 3 / 8] * 8 + [2 / 3 / 4] * 4)
+    assert torch.allclose(items, expected, atol=0.02)
+
+
+def test_the_same_generator_draws_the_same_tasks():
+    sampler = UniformSampler(torch.arange(60) // 10, 3, 2, 4)
+    one, two = (sampler.sample(5, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(one.support, two.support)
+    assert torch.equal(one.query, two.query)
+
+
+def test_labels_number_the_rows_of_a_task():
+    task = UniformSampler(torch.arange(60) // 10, 3, 2, 4).sample(5, torch.Generator().manual_seed(3))
+    assert task.support_labels.tolist() == [[0, 0, 1, 1, 2, 2]] * 5
+    assert task.query_labels.tolist() == [[0] * 4 + [1] * 4 + [2] * 4] * 5
+    assert task.way == 3
+    assert len(task) == 5
+
+
+def test_items_of_no_known_class_are_never_drawn():
+    labels = torch.tensor([0, -1, 0, 1, -1, 1])
+    task = UniformSampler(labels, 2, 1, 1).sample(50, torch.Generator().manual_seed(0))
+    assert (labels[torch.cat([task.support, task.query], 2)] >= 0).all()
+
+
+def test_too_few_classes_or_images_are_errors_with_the_numbers_and_the_cure():
+    labels = torch.arange(20) // 10
+    with pytest.raises(InputError, match=r"5-way task needs 5 classes but there are 2: lower the way"):
+        UniformSampler(labels, 5, 1, 1)
+    with pytest.raises(InputError, match=r"class cat has 10 images but a task needs 5 observations \+ 15 queries = 20"):
+        UniformSampler(labels, 2, 5, 15, ("cat", "dog"))
+    with pytest.raises(InputError, match="start at 1"):
+        UniformSampler(labels, 2, 0, 1)
+
+
+def test_an_unknown_sampler_suggests_the_nearest():
+    known = ImageSet(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.tensor([0, 0, 1, 1]), ("a", "b"))
+    with pytest.raises(InputError, match="did you mean 'uniform'"):
+        make_sampler("unifrom", known, way=2, observations=1, queries=1)

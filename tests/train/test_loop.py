@@ -1,0 +1,149 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from medi.errors import InputError
+from medi.files import read_journal
+from medi.train.checkpoint import load_checkpoint, save_checkpoint
+from medi.train.devices import choose_device
+from medi.train.loop import Desk, Schedule, train
+
+SETTINGS = {"task": "toy"}
+
+
+def network() -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 2))
+
+
+def loss_of(model: nn.Module, stop_at: int | None = None, poison_at: int | None = None):
+    calls = 0
+
+    def loss(generator: torch.Generator) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == stop_at:
+            raise KeyboardInterrupt
+        x = torch.randn(16, 4, generator=generator)
+        error = nn.functional.cross_entropy(model(x), (x.sum(1) > 0).long())
+        return error * (math.nan if calls == poison_at else 1.0)
+
+    return loss
+
+
+def run(folder: Path | None, schedule: Schedule, **kwargs) -> dict[str, Tensor]:
+    model = network()
+    train(
+        model,
+        loss_of(model, **kwargs),
+        schedule,
+        Desk(seed=1, folder=folder, checkpoint_seconds=0),
+        title="toy",
+        settings=SETTINGS,
+    )
+    return model.state_dict()
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("stop_at", [30, 60, 99])
+def test_an_interrupted_training_continues_bit_for_bit(tmp_path, optimiser, stop_at):
+    schedule = Schedule(steps=100, optimiser=optimiser, rate=0.01, decay=0.01, clip=1.0)
+    whole = run(None, schedule)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, schedule, stop_at=stop_at)
+    continued = run(tmp_path, schedule)
+    assert whole.keys() == continued.keys()
+    for name in whole:
+        assert torch.equal(whole[name], continued[name]), name
+
+
+def test_the_log_of_an_interrupted_training_has_every_step_once(tmp_path):
+    schedule = Schedule(steps=100)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, schedule, stop_at=60)
+    run(tmp_path, schedule)
+    (log,) = tmp_path.glob("toy-*.jsonl")
+    assert [row["step"] for row in read_journal(log)] == [25, 50, 75, 100]
+
+
+def test_training_lowers_the_loss(tmp_path):
+    run(tmp_path, Schedule(steps=300, rate=0.01))
+    losses = [row["loss"] for row in read_journal(next(tmp_path.glob("*.jsonl")))]
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_a_finished_training_is_taken_from_the_folder(tmp_path):
+    schedule = Schedule(steps=50)
+    first = run(tmp_path, schedule)
+    again = run(tmp_path, schedule, stop_at=1)  # a single further step would raise
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_other_settings_seeds_or_schedules_are_other_trainings(tmp_path):
+    model = network()
+    for settings, seed, steps in [({"a": 1}, 0, 5), ({"a": 2}, 0, 5), ({"a": 1}, 1, 5), ({"a": 1}, 0, 6)]:
+        train(model, loss_of(model), Schedule(steps), Desk(seed=seed, folder=tmp_path), title="t", settings=settings)
+    assert len(list(tmp_path.glob("t-*.safetensors"))) == 4
+
+
+def test_the_checkpoint_holds_the_settings(tmp_path):
+    run(tmp_path, Schedule(steps=5, rate=0.5))
+    _, facts = load_checkpoint(next(tmp_path.glob("*.safetensors")))
+    assert facts["settings"]["task"] == "toy"
+    assert facts["settings"]["schedule"]["rate"] == 0.5
+
+
+def test_training_leaves_torchs_own_generator_alone():
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    run(None, Schedule(steps=3))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_loss_that_is_no_number_stops_with_the_step_and_the_rate(tmp_path):
+    with pytest.raises(InputError, match=r"diverged before step 75 at learning rate 0.25"):
+        run(tmp_path, Schedule(steps=100, rate=0.25), poison_at=60)
+    _, facts = load_checkpoint(next(tmp_path.glob("*.safetensors")))
+    assert facts["step"] == 50
+
+
+def test_rates_follow_their_formula():
+    halve = Schedule(steps=100, rate=1.0, shape="halve", halve_every=20)
+    assert [halve.rate_at(s) for s in (0, 19, 20, 59, 60)] == [1, 1, 0.5, 0.25, 0.125]
+    cosine = Schedule(steps=100, rate=2.0, shape="cosine")
+    assert cosine.rate_at(0) == 2
+    assert cosine.rate_at(50) == pytest.approx(1)
+    assert cosine.rate_at(99) == pytest.approx(2 * 0.5 * (1 + math.cos(math.pi * 0.99)))
+    cycle = Schedule(steps=100, rate=1.0, shape="onecycle")
+    assert max(cycle.rate_at(s) for s in range(100)) == cycle.rate_at(10) == pytest.approx(1)
+    assert cycle.rate_at(0) == pytest.approx(0.05)
+    assert Schedule(steps=10, rate=0.3, shape="constant").rate_at(9) == 0.3
+
+
+def test_a_checkpoint_gives_back_tensors_and_facts(tmp_path):
+    tensors = {"a/b": torch.randn(3, 2), "c": torch.arange(4)}
+    save_checkpoint(tmp_path / "c.safetensors", tensors, {"n": [1, None, "ж"]})
+    back, facts = load_checkpoint(tmp_path / "c.safetensors")
+    assert facts == {"n": [1, None, "ж"]}
+    assert all(torch.equal(tensors[name], back[name]) for name in tensors)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 100, json.dumps({}).encode()])
+def test_a_file_that_is_no_checkpoint_is_refused_by_name(tmp_path, content):
+    (tmp_path / "c.safetensors").write_bytes(content)
+    with pytest.raises(InputError, match=r"c\.safetensors is not a checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors")
+
+
+def test_a_device_that_is_not_there_or_not_known_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto").type == "cpu"
+    with pytest.raises(InputError, match="use --device cpu"):
+        choose_device("cuda")
+    with pytest.raises(InputError, match="unknown device 'cdua'"):
+        choose_device("cdua")
