@@ -1,7 +1,7 @@
 """Random changes that leave an image's class alone: per sample, whole batches at once, on the tensors' device.
 
-Pure functions first (`crop`, `affine`, `recolour`: one row of parameters an image), then `augment`, which draws
-the parameters. There is no loop over samples, and what is switched off costs nothing.
+`augment` draws parameters for every image; the pure functions `crop`, `affine` and `recolour` apply them. There is
+no loop over samples, and what is switched off costs nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator) 
     Args:
         images: (..., c, h, w), uint8. Float vectors (n, d) come back unchanged.
         settings: Which changes, and how strong.
-        generator: Source of the draws, best on the CPU: it then draws the same for every device, and the small
-            arithmetic on the draws costs no kernel launches.
+        generator: Source of the draws. One on the CPU draws the same for every device; one on the images' device is
+            a little quicker.
 
     Returns:
         (..., c, h, w), float, from -2 to 2.

@@ -1,1 +1,94 @@
-"""Networks: images or vectors in, embeddings out."""
+"""The networks that embed items, by name, and the one way to build them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from medi.errors import InputError, unknown_name
+from medi.nets.conv4 import Conv4
+from medi.nets.mlp import MLP
+from medi.nets.norm import BatchStatisticsNorm, Norm, statistics_from
+from medi.nets.resnet18 import ResNet18
+from medi.nets.vgg16 import VGG16
+
+__all__ = ["NETWORKS", "BatchStatisticsNorm", "Network", "Norm", "build", "statistics_from"]
+
+Body = Conv4 | VGG16 | ResNet18 | MLP
+
+NETWORKS: Mapping[str, type[Body]] = MappingProxyType(
+    {"conv4": Conv4, "vgg16": VGG16, "resnet18": ResNet18, "mlp": MLP}
+)
+
+
+class Network(nn.Module):
+    """A body and, where another size of embedding was asked for, a linear layer to it.
+
+    Attributes:
+        width: Size of the embedding.
+    """
+
+    def __init__(self, body: Body, embedding: int | None = None) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.Identity() if embedding is None else nn.Linear(body.width, embedding)
+        self.width = embedding or body.width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed items (n, *shape) as (n, width)."""
+        embedding: Tensor = self.head(self.body(x))
+        return embedding
+
+
+def build(
+    name: str,
+    shape: tuple[int, ...],
+    *,
+    embedding: int | None = None,
+    norm: Norm = "running",
+    seed: int = 0,
+    **settings: Any,
+) -> Network:
+    """Build a network on the CPU; the same seed gives the same weights and leaves the global generators alone.
+
+    Args:
+        name: A name in `NETWORKS`.
+        shape: An item's shape: (c, h, w) for images, (d,) for vectors.
+        embedding: Size of the embedding; None for the network's own.
+        norm: "running" for ordinary training, "batch" for statistics of the batch in every mode.
+        seed: Seed of the weights.
+        **settings: The network's own settings, such as `hidden` of the MLP.
+
+    Returns:
+        A network that embeds items (n, *shape) as (n, width). Images are floats as `medi.data.augment.to_float` gives.
+    """
+    if name not in NETWORKS:
+        raise unknown_name("network", name, NETWORKS)
+    body = NETWORKS[name]
+    _check_shape(name, shape, body.smallest)
+    if embedding is not None and embedding < 1:
+        raise InputError(f"embedding={embedding} is no size: give at least 1, or None for the network's own.")
+    # Seeding the CPU's generator alone: torch.manual_seed would reset those of the GPUs as well.
+    with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return Network(body(shape, norm=norm, **settings), embedding)
+
+
+def _check_shape(name: str, shape: tuple[int, ...], smallest: int | None) -> None:
+    """Refuse items that a network cannot read; `smallest` is None for networks that read any."""
+    if not shape or min(shape) < 1:
+        raise InputError(f"{name} cannot read items of shape {shape}: every side has to be at least 1.")
+    if smallest is None:
+        return
+    if len(shape) != 3:
+        cure = "use mlp." if len(shape) == 1 else "add or drop a dimension."
+        raise InputError(f"{name} reads images (channels, height, width), not items of shape {shape}: {cure}")
+    if min(shape[1:]) < smallest:
+        raise InputError(
+            f"{name} reads images of {smallest} x {smallest} pixels or more, not {shape[1]} x {shape[2]}: "
+            "enlarge them, or use mlp."
+        )

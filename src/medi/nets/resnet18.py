@@ -1,0 +1,65 @@
+"""ResNet-18 for small images: a 3x3 stem of stride 1 and no max-pooling."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from medi.nets.norm import Norm, normalisation
+
+
+class ResNet18(nn.Module):
+    """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels.
+
+    Args:
+        shape: An item's shape, (c, h, w).
+        norm: Where the statistics of the norm layers come from.
+    """
+
+    smallest: ClassVar[int | None] = 8
+
+    def __init__(self, shape: tuple[int, ...], *, norm: Norm = "running") -> None:
+        super().__init__()
+        self.stem = nn.Sequential(_conv3x3(shape[0], 64), normalisation(norm, 64), nn.ReLU())
+        self.stages = nn.Sequential(
+            *(ResidualBlock(64, 64, norm), ResidualBlock(64, 64, norm)),
+            *(ResidualBlock(64, 128, norm), ResidualBlock(128, 128, norm)),
+            *(ResidualBlock(128, 256, norm), ResidualBlock(256, 256, norm)),
+            *(ResidualBlock(256, 512, norm), ResidualBlock(512, 512, norm)),
+        )
+        self.width = 512
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed images (n, c, h, w) as (n, 512): ReLU'd features, averaged over space."""
+        features: Tensor = self.stages(self.stem(x))
+        return features.mean((2, 3))
+
+
+class ResidualBlock(nn.Module):
+    """relu(shortcut(x) + two 3x3 convolutions of x); more channels mean half the side."""
+
+    def __init__(self, channels: int, width: int, norm: Norm) -> None:
+        super().__init__()
+        stride = 1 if channels == width else 2
+        self.residual = nn.Sequential(
+            _conv3x3(channels, width, stride),
+            normalisation(norm, width),
+            nn.ReLU(),
+            _conv3x3(width, width),
+            normalisation(norm, width),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride > 1:
+            conv = nn.Conv2d(channels, width, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, normalisation(norm, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, width, h / stride, w / stride), odd sides rounded up."""
+        return relu(self.shortcut(x) + self.residual(x))
+
+
+def _conv3x3(channels: int, width: int, stride: int = 1) -> nn.Conv2d:
+    # No bias: the norm that follows takes it away again.
+    return nn.Conv2d(channels, width, 3, stride, padding=1, bias=False)
