@@ -1,1 +1,27 @@
-"""Methods: one file each, one registry."""
+"""Methods: one file each, one line of the registry each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from medi.errors import unknown_name
+from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
+from medi.methods.kmeans import KMeans
+from medi.methods.mp import MP
+
+__all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "method_of"]
+
+METHODS: Mapping[str, type[Method]] = MappingProxyType(
+    {
+        "kmeans": KMeans,
+        "mp": MP,
+    }
+)
+
+
+def method_of(name: str) -> type[Method]:
+    """The method of a name; an unknown name is an error that suggests the nearest."""
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    return METHODS[name]

@@ -1,0 +1,196 @@
+"""`medi bench`: run a grid, choose settings on held-out known classes, print tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_list, parse_observations
+from medi.data.facts import facts_of
+from medi.errors import unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medi.bench.tables import Line
+
+app = typer.Typer(help="Benchmarks: run a grid, print tables.", no_args_is_help=True)
+
+FORMATS = ("text", "md", "csv", "latex")
+
+Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
+Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mp; separated by commas.", metavar="A,B")]
+Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
+Sampler = Annotated[str, typer.Option(help="How training tasks are drawn, for methods that train on tasks.")]
+Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
+Observations = Annotated[
+    str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
+]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
+
+
+@app.command("run")
+def run_command(
+    dataset: Dataset,
+    method: Methods,
+    out: Out,
+    config: Annotated[str, typer.Option(help="Named settings of the methods.")] = "default",
+    sampler: Sampler = "uniform",
+    way: Way = None,
+    observations: Observations = "5",
+    regime: Annotated[
+        str, typer.Option(help="What a method may see: honest, transductive, grouped (an oracle).", metavar="A,B")
+    ] = "honest",
+    score: Annotated[str, typer.Option(help="Where ACC is computed: episode or pooled.")] = "episode",
+    seeds: Annotated[int, typer.Option(help="How many seeds: new training, new draws.", min=1)] = 3,
+    first_seed: Annotated[int, typer.Option(help="The first of them.", min=0)] = 0,
+    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1)] = 600,
+    device: Device = "auto",
+    resume: Resume = False,
+) -> None:
+    """Train and score a grid of datasets, methods, observations, regimes and seeds.
+
+    Every finished run is a line of OUT/results.jsonl at once, so an interrupted grid loses nothing: start it again
+    with --resume. The numbers are accuracies on classes never seen in training, found without any of their labels
+    (honest), with all queries seen together (transductive), or with the observations grouped by true class (grouped,
+    an oracle for comparison).
+    """
+    runs = _expand(
+        dataset, method, config, sampler, way, observations, regime, score, range(first_seed, first_seed + seeds)
+    )
+    from medi.bench.run import run_grid
+    from medi.bench.tables import summarise
+    from medi.progress import Reporter
+    from medi.train.devices import choose_device
+
+    rows = run_grid(runs, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter())
+    _show(summarise(rows))
+
+
+@app.command("choose")
+def choose_command(
+    dataset: Dataset,
+    method: Methods,
+    config: Annotated[str, typer.Option(help="Candidates: named settings, separated by commas.", metavar="A,B")],
+    out: Out,
+    sampler: Sampler = "uniform",
+    way: Way = None,
+    observations: Observations = "5",
+    regime: Annotated[str, typer.Option(help="honest, transductive.", metavar="A,B")] = "honest",
+    episodes: Annotated[int, typer.Option(help="Scoring episodes a split.", min=1)] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of training and draws.", min=0)] = 0,
+    device: Device = "auto",
+    resume: Resume = False,
+) -> None:
+    """Compare named settings on held-out known classes, the only ones a choice may look at.
+
+    A fifth of the known classes plays novel while the rest trains (with five known classes: every pair in turn).
+    Every finished trial is a line of OUT/choices.jsonl.
+    """
+    candidates = [
+        run
+        for name in parse_list(config, "--config")
+        for run in _expand(dataset, method, name, sampler, way, observations, regime, "episode", [seed])
+    ]
+    from medi.bench.choose import try_candidates
+    from medi.progress import Reporter
+    from medi.train.devices import choose_device
+
+    summaries = try_candidates(
+        candidates, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter()
+    )
+    table = Table("dataset", "method", "config", "observations", "regime", "ACC", "std", "splits", box=None)
+    for summary in sorted(summaries, key=lambda s: (s.run.dataset, str(s.run.observations), s.run.regime, -s.acc)):
+        run = summary.run
+        table.add_row(
+            run.dataset,
+            run.method,
+            run.config,
+            str(run.observations),
+            run.regime,
+            f"{100 * summary.acc:.1f}",
+            f"{100 * summary.std:.1f}",
+            str(summary.splits),
+        )
+    console = Console()
+    console.print(table)
+    console.print("ACC in percent on held-out known classes; std over splits.", highlight=False)
+
+
+@app.command("table")
+def table_command(
+    results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
+    format: Annotated[str, typer.Option(help="text, md, csv or latex.")] = "text",
+) -> None:
+    """Print results: mean, std and n over seeds beside the paper's numbers, chance and the oracle."""
+    if format not in FORMATS:
+        raise unknown_name("format", format, FORMATS)
+    from medi.bench.tables import read_results, render, summarise
+
+    lines = summarise(read_results(results))
+    if format == "text":
+        _show(lines)
+    else:
+        typer.echo(render(lines, format), nl=False)
+
+
+def _expand(
+    dataset: str,
+    method: str,
+    config: str,
+    sampler: str,
+    way: int | None,
+    observations: str,
+    regime: str,
+    score: str,
+    seeds: Sequence[int],
+) -> list[Run]:
+    """The runs that options ask for; every name is checked before any work starts."""
+    datasets = parse_list(dataset, "--dataset")
+    for name in datasets:
+        facts_of(name)
+    regimes = parse_list(regime, "--regime", REGIMES)
+    parse_list(score, "--score", SCORES)
+    counts = parse_observations(observations)
+    from medi.methods import method_of
+    from medi.tasks import SAMPLERS
+
+    if sampler not in SAMPLERS:
+        raise unknown_name("sampler", sampler, SAMPLERS)
+    samplers: dict[str, str | None] = {}
+    for name in parse_list(method, "--method"):
+        chosen = method_of(name)
+        chosen.config(config)
+        samplers[name] = sampler if chosen.takes_sampler else None
+    return expand(
+        datasets=datasets,
+        methods=list(samplers),
+        samplers=samplers,
+        config=config,
+        way=way,
+        observations=counts,
+        regimes=regimes,
+        score=score,
+        seeds=seeds,
+    )
+
+
+def _show(lines: Sequence[Line]) -> None:
+    """A table on the terminal; not folded where the output is a file."""
+    from medi.bench.tables import COLUMNS, NOTE
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    table = Table(*COLUMNS, box=None, pad_edge=False)
+    for column in table.columns[5:]:
+        column.justify = "right"
+    for line in lines:
+        table.add_row(*line.cells())
+    console.print(table)
+    console.print(f"\n{NOTE}", highlight=False)

@@ -1,0 +1,42 @@
+"""The paper's own numbers (`published.json`), as fractions like ours."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from medi.bench.grid import ALL, Run
+
+
+class Published(NamedTuple):
+    """ACC of the paper: mean and, where it gives one, standard deviation."""
+
+    mean: float
+    std: float | None
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    tables: dict[str, Any] = json.loads(files("medi.bench").joinpath("published.json").read_text())
+    return tables
+
+
+def published(run: Run) -> Published | None:
+    """What the paper reports for a run's setting; None where it reports nothing."""
+    if run.observations == ALL:
+        return _look_up("abundant", run.dataset, run.method)
+    setting, task = f"{run.dataset}/{run.way}-way", f"{run.observations}-obs"
+    if run.method == "kmeans":
+        return _look_up("kmeans", task, setting)
+    column = run.method if run.sampler == "cata" else f"{run.method}_without_cata"
+    return _look_up("ablation", f"{setting}/{task}", column)
+
+
+def _look_up(table: str, row: str, column: str) -> Published | None:
+    contents = _tables()[table]
+    if row not in contents["rows"] or column not in contents["columns"]:
+        return None
+    mean, std = contents["rows"][row][contents["columns"].index(column)]
+    return Published(mean / 100, None if std is None else std / 100)

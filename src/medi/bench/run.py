@@ -1,0 +1,131 @@
+"""Running a grid: every finished run is a line of `results.jsonl`, and nothing is done twice."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+
+import medi
+from medi.bench.grid import ALL, Run
+from medi.bench.score import draw_questions, score_regime
+from medi.data.benchmarks import Benchmark, load
+from medi.errors import InputError
+from medi.files import append_to_journal, make_folder, read_journal
+from medi.methods import Learner, Plan, method_of
+from medi.progress import Reporter
+from medi.train.devices import describe_device, wait_for
+from medi.train.loop import Desk
+
+RESULTS = "results.jsonl"
+SHOTS_FOR_ALL = 5
+"""Observations of a training task when the whole novel split will be observed."""
+
+
+def run_grid(
+    runs: Sequence[Run], out: Path, *, episodes: int, device: torch.device, resume: bool, reporter: Reporter
+) -> list[dict[str, Any]]:
+    """Do the runs that `out` has no result of yet, and append each as it finishes.
+
+    Returns:
+        The rows of all runs asked for, new and old.
+    """
+    journal = open_results(out, resume=resume)
+    done = {Run.of_row(row): row for row in read_journal(journal)}
+    _announce(runs, done, episodes, reporter)
+    todo = [run for run in runs if run not in done]
+    for (dataset,), of_dataset in groupby(todo, key=lambda run: (run.dataset,)):
+        benchmark = load(dataset, device)
+        for _, sharing in groupby(of_dataset, key=lambda run: run.training):
+            for run, row in _run_sharing(list(sharing), benchmark, out, episodes, device, reporter):
+                append_to_journal(journal, row)
+                done[run] = row
+                reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
+    return [done[run] for run in runs]
+
+
+def open_results(out: Path, *, resume: bool) -> Path:
+    """The results file of a folder that is new, empty, or explicitly continued."""
+    if out.is_dir() and any(out.iterdir()) and not resume:
+        raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
+    return make_folder(out) / RESULTS
+
+
+def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
+    """Train what a run needs, or take it from the desk's folder."""
+    method = method_of(run.method)
+    config = method.config(run.config, run.dataset)
+    plan = Plan(
+        way=run.way,
+        observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
+        augmentation=benchmark.facts.augmentation,
+        sampler=run.sampler or "uniform",
+        equal_sizes=run.observations != ALL,
+        desk=desk,
+    )
+    return method(config).fit(benchmark.known, plan)
+
+
+def _run_sharing(
+    runs: list[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
+) -> Iterable[tuple[Run, dict[str, Any]]]:
+    """The rows of runs that share a learner, one by one as they finish."""
+    first = runs[0]
+    questions = draw_questions(benchmark, first, episodes)  # before training: bad input shows at once
+    desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
+    learner = train_learner(first, benchmark, desk)
+    encoded = learner.encode(questions.images)
+    for run in runs:
+        start = monotonic()
+        score = score_regime(learner, encoded, questions, run.regime, seed=run.seed, reporter=reporter)
+        wait_for(device)
+        yield (
+            run,
+            run.as_row()
+            | asdict(score)
+            | {"chance": questions.chance(), "seconds": round(learner.training_seconds + monotonic() - start, 3)}
+            | provenance(run, learner, device),
+        )
+
+
+def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
+    """What a number came from: the fields of a row that are neither its identity nor its scores."""
+    return {
+        "balance": learner.balanced,
+        "network": learner.network,
+        "device": describe_device(device),
+        "torch": torch.__version__,
+        "version": medi.__version__,
+        "commit": commit(),
+        "settings": asdict(method_of(run.method).config(run.config, run.dataset)),
+    }
+
+
+def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: int, reporter: Reporter) -> None:
+    """Say what will not be run again, and whether it was run as it would be now."""
+    old = [done[run] for run in runs if run in done]
+    if not old:
+        return
+    others = {row["episodes"] for row in old if row["score"] == "episode"} - {episodes}
+    remark = f"; some were scored on {', '.join(map(str, sorted(others)))} episodes" if others else ""
+    reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
+
+
+def commit() -> str | None:
+    """The commit this code was checked out at; None where it was installed otherwise."""
+    here = Path(medi.__file__).resolve()
+    if not (here.parents[2] / ".git").exists():
+        return None
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here.parent, capture_output=True, text=True, check=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()

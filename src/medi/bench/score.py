@@ -1,0 +1,160 @@
+"""Scoring a learner on novel classes, by the regimes and scoring sets of the protocol.
+
+Draws depend on the seed, the dataset and the setting alone, so that every method and regime answers the same
+questions.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from medi.bench.grid import ALL, Run
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import QUERIES
+from medi.errors import InputError
+from medi.methods.base import Learner
+from medi.metrics import chance, score_episodes
+from medi.progress import Reporter
+from medi.tasks.episodes import Task, UniformSampler
+
+CHUNK_NUMBERS = 64_000_000
+"""Feature numbers looked at together: bounds memory (a quarter of a gigabyte) whatever the number of episodes."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a learner is asked: episodes over one pool of novel images.
+
+    Attributes:
+        images: (n, …) the pool.
+        way: Number of classes.
+        bag: (episodes, items) the unlabelled observations, in random order.
+        groups: (episodes, items) their true classes, for the oracle alone.
+        query: (episodes, m) the items to assign.
+        labels: (episodes, m) their true classes, for scoring alone.
+    """
+
+    images: Tensor
+    way: int
+    bag: Tensor
+    groups: Tensor
+    query: Tensor
+    labels: Tensor
+
+    def chance(self) -> float:
+        """ACC of random clusters on the same queries."""
+        sizes = torch.bincount(self.labels[0], minlength=self.way).tolist()
+        return chance(sizes, self.way)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean scores over episodes, as fractions, and half the width of ACC's 95 % interval (None for one episode)."""
+
+    acc: float
+    nmi: float
+    ari: float
+    acc_ci95: float | None
+    episodes: int
+
+
+def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
+    """The questions of a run: `episodes` small ones, or one over all test images (`pooled`)."""
+    novel = benchmark.novel
+    if run.way > novel.n_classes:
+        raise InputError(f"--way {run.way}: {run.dataset} has {novel.n_classes} novel classes; ask for fewer.")
+    # Drawn on the CPU, so that a seed means the same questions on every device.
+    stream = zlib.crc32(f"{run.dataset}/{run.way}/{run.observations}/{run.score}".encode())
+    generator = torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
+    if run.observations == ALL:
+        return _everything(benchmark, run.way)
+    labels = novel.labels.cpu()
+    queries = QUERIES if run.score == "episode" else 1
+    sampler = UniformSampler(labels, run.way, int(run.observations), queries, novel.class_names)
+    task = sampler.sample(episodes if run.score == "episode" else 1, generator)
+    query, answers = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
+    bag, groups = _shuffled(task.support.flatten(1), task.support_labels, generator)
+    device = novel.images.device
+    return Questions(novel.images, run.way, *(t.to(device) for t in (bag, groups, query, answers)))
+
+
+def score_regime(
+    learner: Learner, encoded: Tensor, questions: Questions, regime: str, *, seed: int, reporter: Reporter
+) -> Score:
+    """Ask a learner every question under one regime.
+
+    Args:
+        learner: What was trained on the known classes.
+        encoded: `learner.encode(questions.images)`.
+        questions: The episodes.
+        regime: Of `medi.bench.grid.REGIMES`.
+        seed: Start of the clustering's random draws.
+        reporter: Shows progress.
+    """
+    episodes, items = questions.bag.shape
+    size = (items + questions.query.shape[1]) * max(1, encoded[0].numel())
+    chunk = max(1, CHUNK_NUMBERS // size)
+    generator = torch.Generator(encoded.device).manual_seed(seed)
+    answers: list[Tensor] = []
+    with reporter.track(f"scoring {regime}", episodes) as tick:
+        for start in range(0, episodes, chunk):
+            part = slice(start, start + chunk)
+            bag, query = questions.bag[part], questions.query[part]
+            if regime == "grouped":
+                clustering = learner.oracle(encoded, bag, questions.groups[part], questions.way)
+            else:
+                clustering = learner.discover(encoded, bag, questions.way, generator)
+            assign = clustering.refine if regime == "transductive" else clustering.assign
+            answers.append(assign(encoded, query).labels.cpu())
+            tick(min(start + chunk, episodes))
+    scores = score_episodes(questions.labels.cpu().numpy(), torch.cat(answers).numpy())
+    return Score(
+        acc=float(scores.acc.mean()),
+        nmi=float(scores.nmi.mean()),
+        ari=float(scores.ari.mean()),
+        acc_ci95=half_width(scores.acc) if episodes > 1 else None,
+        episodes=episodes,
+    )
+
+
+def half_width(values: NDArray[np.float64]) -> float:
+    """Half the width of the 95 % interval of a mean."""
+    return float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _shuffled(bag: Tensor, groups: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The bag in random order: how a sampler lays it out must not tell the classes."""
+    order = torch.rand(bag.shape, generator=generator).argsort(1)
+    return bag.gather(1, order), groups.gather(1, order)
+
+
+def _all_others(task: Task, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Every item of the drawn classes that was not observed, and its class as a row of the task."""
+    row = torch.full((int(labels.max()) + 1,), -1)
+    row[task.classes[0]] = torch.arange(task.way)
+    answers = row[labels]
+    answers[task.support.flatten()] = -1
+    query = (answers >= 0).nonzero().squeeze(1)
+    return query[None], answers[query][None]
+
+
+def _everything(benchmark: Benchmark, way: int) -> Questions:
+    """Observe the novel classes' whole training split, ask about their test split."""
+    train, test = benchmark.novel_train, benchmark.novel
+    if train is None:
+        raise InputError(
+            f"--observations all: there are no training images of {benchmark.facts.name}'s novel classes; "
+            "fetch the whole set, or give a number."
+        )
+    if way != test.n_classes or train.n_classes != way:
+        raise InputError(f"--observations all uses all {test.n_classes} novel classes: leave --way out.")
+    images = torch.cat([train.images, test.images])
+    places = torch.arange(len(images), device=images.device)
+    bag, query = places[None, : len(train)], places[None, len(train) :]
+    return Questions(images, way, bag, train.labels[None], query, test.labels[None])

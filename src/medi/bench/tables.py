@@ -1,0 +1,139 @@
+"""Tables from results: mean, deviation and n over seeds, beside chance, the oracle and the paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from medi.bench.grid import REGIMES, Run
+from medi.bench.published import Published, published
+from medi.errors import InputError
+from medi.files import read_journal
+
+COLUMNS = (
+    "dataset", "task", "score", "method", "regime", "ACC", "std", "n", "±95", "NMI", "ARI", "chance", "oracle", "paper",
+)  # fmt: skip
+NOT_PUBLISHED = "not published"
+NOTE = (
+    "ACC, NMI, ARI, chance, oracle and paper in percent; std and n over seeds; ±95: half the 95 % interval over a "
+    "seed's episodes. grouped and oracle use the true groups of the observations. The paper's MP averages the "
+    "observations by true class (grouped), and its scoring set is not stated."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: the runs that differ in their seed alone."""
+
+    run: Run
+    acc: tuple[float, ...]
+    nmi: float
+    ari: float
+    interval: float | None
+    chance: float
+    oracle: float | None
+    paper: Published | None
+
+    def cells(self) -> list[str]:
+        """The line as text, a cell a column."""
+        run = self.run
+        kind = "/".join(
+            part for part in (run.method, run.config if run.config != "default" else "", run.sampler) if part
+        )
+        return [
+            run.dataset,
+            f"{run.way}-way {run.observations}-obs",
+            run.score,
+            kind,
+            run.regime,
+            _percent(fmean(self.acc)),
+            _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
+            str(len(self.acc)),
+            _percent(self.interval),
+            _percent(self.nmi),
+            _percent(self.ari),
+            _percent(self.chance),
+            _percent(self.oracle),
+            _paper(self.paper),
+        ]
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a folder's `results.jsonl`, or of every one below it."""
+    paths = sorted(folder.rglob("results.jsonl")) if folder.is_dir() else []
+    rows = [row for path in paths for row in read_journal(path)]
+    if not rows:
+        raise InputError(f"no results in {folder}: run `medi bench run --out {folder} …` first.")
+    return rows
+
+
+def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
+    """Group rows by everything but the seed, in the order of settings; the last row of a repeated run counts."""
+    latest = {Run.of_row(row): row for row in rows}
+    groups: dict[Run, list[dict[str, Any]]] = {}
+    for run, row in latest.items():
+        groups.setdefault(replace(run, seed=0), []).append(row)
+    means = {run: fmean(row["acc"] for row in group) for run, group in groups.items()}
+    lines = []
+    for run, group in groups.items():
+        intervals = [row["acc_ci95"] for row in group if row["acc_ci95"] is not None]
+        lines.append(
+            Line(
+                run=run,
+                acc=tuple(row["acc"] for row in group),
+                nmi=fmean(row["nmi"] for row in group),
+                ari=fmean(row["ari"] for row in group),
+                interval=fmean(intervals) if intervals else None,
+                chance=fmean(row["chance"] for row in group),
+                oracle=means.get(replace(run, regime="grouped")),
+                paper=published(run),
+            )
+        )
+    return sorted(lines, key=_order)
+
+
+def render(lines: Sequence[Line], form: str) -> str:
+    """A table as csv, md (Markdown) or latex; `text` is shown by the terminal."""
+    cells = [line.cells() for line in lines]
+    match form:
+        case "csv":
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([COLUMNS, *cells])
+            return text.getvalue()
+        case "md":
+            rows = [COLUMNS, ["---"] * len(COLUMNS), *cells]
+            return "".join("| " + " | ".join(row) + " |\n" for row in rows) + f"\n{NOTE}\n"
+        case "latex":
+            body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in cells)
+            head = " & ".join(map(_latex, COLUMNS))
+            return (
+                f"\\begin{{tabular}}{{{'l' * 5}{'r' * (len(COLUMNS) - 5)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
+                f"{body}\\bottomrule\n\\end{{tabular}}\n% {NOTE}\n"
+            )
+        case _:
+            raise ValueError(f"no such form of a table: {form}")
+
+
+def _order(line: Line) -> tuple[Any, ...]:
+    run = line.run
+    return (run.dataset, run.score, str(run.observations), run.way, run.method, run.config, run.sampler or "",
+            REGIMES.index(run.regime))  # fmt: skip
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def _paper(value: Published | None) -> str:
+    if value is None:
+        return NOT_PUBLISHED
+    return _percent(value.mean) + (f" ± {_percent(value.std)}" if value.std is not None else "")
+
+
+def _latex(text: str) -> str:
+    return text.replace("%", r"\%").replace("_", r"\_").replace("±", r"$\pm$")

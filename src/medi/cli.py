@@ -1,0 +1,77 @@
+"""The command line. Commands import what they need when they run, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from medi import __version__
+from medi.bench.commands import app as bench_app
+from medi.data.commands import app as data_app
+from medi.errors import InputError
+
+# Newer versions of typer carry their own copy of click: take the class from where it certainly is.
+ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="medi",
+    help="Discover novel classes from a handful of unlabelled examples.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"medi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    """Discover novel classes from a handful of unlabelled examples."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the model; made anew each time.")] = Path(
+        "demo"
+    ),
+) -> None:
+    """Learn from Latin and Cyrillic letters, then discover 20 letters of other scripts, in under a minute."""
+    from medi.demo import run_demo
+
+    run_demo(out)
+
+
+def main() -> None:
+    """Run the program and exit: 0 done, 2 the input is at fault (one line on stderr), 130 on Ctrl-C."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        _fail(str(error))
+    except ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message())
+            sys.exit(0)
+        _fail(f"{error.format_message()} (`medi --help` and `medi COMMAND --help` list what there is)")
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("stopped; what was finished is kept.", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"medi: {' '.join(message.split())}", err=True)
+    sys.exit(2)

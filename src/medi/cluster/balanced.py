@@ -1,0 +1,214 @@
+"""Clusters of equal size: k-means when each class is known to have as many observations as the others.
+
+With sizes fixed, the cost of a partition is the sum over clusters of (pairwise squared distances inside) / (size), so
+after one table of distances per episode the dimension of the features no longer matters.
+
+Alternating assignment and centres stops in poor optima, and restarts hardly help. Swaps of two points between two
+clusters do; annealing the swaps (uphill ones allowed, less and less) does far more in the same time. Share of draws
+that cost more than the true grouping, and ACC, on Gaussian classes (20 classes x 5 points, 256 dimensions, 100
+episodes, one seed): alternation from 10 starts 100 %, 43; swaps after it 24 %, 57; the same from 30 starts 14 %, 60;
+the default here, 4 starts with 40 annealed sweeps (600 episodes), 0.3 %, 64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from medi.cluster.kmeans import Partition, check_points, describe, episodes_at_once, plus_plus_seeds, squared_distances
+from medi.cluster.swaps import SwapSearch, improve_by_swaps, rank_in_cluster
+from medi.errors import InputError, unknown_name
+
+__all__ = ["Assignment", "assign_balanced", "balanced_kmeans", "improve_by_swaps", "sinkhorn"]
+
+Assignment = Literal["sinkhorn", "exact"]
+
+
+def balanced_kmeans(
+    points: Tensor,
+    k: int,
+    *,
+    generator: torch.Generator,
+    restarts: int = 4,
+    rounds: int = 10,
+    assignment: Assignment = "sinkhorn",
+    swaps: int = 40,
+) -> Partition:
+    """Put points into k clusters whose sizes differ by at most one, at the least within-cluster cost found.
+
+    Args:
+        points: (episodes, n, d) floats.
+        k: number of clusters, at most n.
+        generator: source of every random draw, on the points' device.
+        restarts: independent starts for each episode; the cheapest end is kept.
+        rounds: most alternations between centres and balanced assignment before the swaps. They move many points at
+            once, which is what large clusters need; small ones settle after one or two.
+        assignment: how points are assigned to centres, see `assign_balanced`.
+        swaps: annealed sweeps over all pairs of clusters; a descent to where no swap improves always follows.
+    """
+    check_points(points, k)
+    n = points.shape[1]
+    if n == k:
+        return describe(points, torch.arange(n, device=points.device).repeat(len(points), 1), k)
+    seats = -(-n // k)
+    # A round of swaps looks at the pairs among 2 * seats points, k / 2 times: an int64 index and a few floats for each.
+    per_episode = restarts * n * (2 * seats * 32 + k * 4 * points.element_size()) + 2 * n * n * points.element_size()
+    labels = [
+        _search(chunk, k, generator, restarts, rounds, assignment, swaps)
+        for chunk in torch.split(points, episodes_at_once(per_episode, points.device))
+    ]
+    return describe(points, torch.cat(labels), k)
+
+
+def assign_balanced(cost: Tensor, *, method: Assignment = "sinkhorn", temperature: float = 0.1) -> Tensor:
+    """Assign items to clusters at low total cost, with cluster sizes that differ by at most one.
+
+    Args:
+        cost: (episodes, n, k), cost of giving item i to cluster c.
+        method: "exact" solves the assignment problem one episode after the other (Hungarian method, on the CPU);
+            "sinkhorn" rounds an entropic transport plan, all episodes at once and within a few percent of exact.
+        temperature: of the transport plan, relative to the mean excess of a cost over the item's least cost.
+
+    Returns:
+        (episodes, n) int64.
+    """
+    n, k = cost.shape[1:]
+    if n < k:
+        raise InputError(f"{n} items cannot fill {k} clusters: give more items or ask for fewer clusters.")
+    if method == "exact":
+        return _assign_exactly(cost)
+    if method != "sinkhorn":
+        raise unknown_name("assignment", method, ("sinkhorn", "exact"))
+    cost = cost - cost.amin(-1, keepdim=True)
+    scale = (temperature * cost.mean((-1, -2), keepdim=True)).clamp_min(torch.finfo(cost.dtype).tiny)
+    # Where n is no multiple of k, the clusters that items want most get the larger sizes.
+    wanted = (-cost / scale).softmax(-1).sum(1).argsort(dim=-1, descending=True)
+    capacity = torch.full_like(wanted, n // k).scatter_add(1, wanted[:, : n % k], torch.ones_like(wanted[:, : n % k]))
+    plan = sinkhorn(cost, temperature=scale, columns=capacity.to(cost.dtype), iterations=10)
+    return _round_to_capacity(plan.log(), capacity)
+
+
+def sinkhorn(
+    cost: Tensor,
+    *,
+    temperature: float | Tensor,
+    rows: Tensor | None = None,
+    columns: Tensor | None = None,
+    iterations: int = 50,
+) -> Tensor:
+    """Entropic transport plan between items and clusters, computed on logarithms.
+
+    Args:
+        cost: (..., n, k); infinity forbids a pair.
+        temperature: the entropy's weight in units of cost, a number or (..., 1, 1); the colder, the harder the plan.
+        rows: (..., n) mass of each item, 1 by default.
+        columns: (..., k) mass of each cluster, equal by default; scaled to the total of the rows.
+        iterations: alternations; the rows come last and are met exactly, the columns in the limit.
+
+    Returns:
+        (..., n, k) plan whose rows sum to `rows`.
+    """
+    scores = -cost / temperature
+    rows = scores.new_ones(scores.shape[:-1]) if rows is None else rows
+    columns = scores.new_ones(*scores.shape[:-2], scores.shape[-1]) if columns is None else columns
+    log_rows = rows.log().unsqueeze(-1)
+    log_columns = (columns * rows.sum(-1, keepdim=True) / columns.sum(-1, keepdim=True)).log().unsqueeze(-2)
+    of_rows = log_rows - scores.logsumexp(-1, keepdim=True)
+    of_columns = torch.zeros_like(log_columns)
+    for _ in range(iterations):
+        of_columns = log_columns - (scores + of_rows).logsumexp(-2, keepdim=True)
+        of_rows = log_rows - (scores + of_columns).logsumexp(-1, keepdim=True)
+    return (scores + of_rows + of_columns).exp()
+
+
+def _search(
+    points: Tensor,
+    k: int,
+    generator: torch.Generator,
+    restarts: int,
+    rounds: int,
+    assignment: Assignment,
+    swaps: int,
+) -> Tensor:
+    """Labels (episodes, n) of the cheapest restart."""
+    distances = squared_distances(points, points)
+    distances.diagonal(dim1=-2, dim2=-1).zero_()
+    n = points.shape[1]
+    seeds = plus_plus_seeds(points, k, generator=generator, restarts=restarts).flatten(1)
+    to_seeds = distances.gather(1, seeds.unsqueeze(-1).expand(-1, -1, n)).view(-1, k, n).mT
+    labels = assign_balanced(to_seeds, method=assignment).view(-1, restarts, n)
+    episodes = active = torch.arange(len(points), device=points.device)
+    for _ in range(rounds):
+        to_centres = _distances_to_centres(distances[active], labels[active], k)
+        new = assign_balanced(to_centres.flatten(0, 1), method=assignment).view(-1, restarts, n)
+        moved = (new != labels[active]).flatten(1).any(1)
+        labels[active] = new
+        active = active[moved]
+        if not len(active):
+            break
+    search = SwapSearch(distances, labels, k)
+    search.anneal(swaps, generator)
+    search.descend(max_sweeps=100)
+    labels = search.labels()
+    cost = _distances_to_centres(distances, labels, k).gather(-1, labels.unsqueeze(-1)).sum((-1, -2))
+    return labels[episodes, cost.argmin(1)]
+
+
+def _distances_to_centres(distances: Tensor, labels: Tensor, k: int) -> Tensor:
+    """Squared distances to the means of clusters, from distances (episodes, n, n) and labels (episodes, restarts, n).
+
+    Returns:
+        (episodes, restarts, n, k): the mean distance to a cluster's points less half the mean distance among them.
+    """
+    members = one_hot(labels, k).to(distances.dtype)
+    weights = members / members.sum(-2, keepdim=True)
+    to_members = distances @ weights.transpose(1, 2).flatten(2)  # all restarts side by side in one product
+    to_members = to_members.view(weights.transpose(1, 2).shape).transpose(1, 2)
+    return (to_members - (to_members * weights).sum(-2, keepdim=True) / 2).clamp_min(0)
+
+
+def _round_to_capacity(scores: Tensor, capacity: Tensor) -> Tensor:
+    """Greedy assignment by descending score, as a market: items ask, full clusters keep whom they like best.
+
+    Both sides go by the same scores (episodes, n, k), so the outcome is that of giving out the best free pair again and
+    again, in a few rounds instead of n. The capacities (episodes, k) sum to n.
+
+    Returns:
+        (episodes, n) int64.
+    """
+    labels = torch.empty(scores.shape[:2], dtype=torch.int64, device=scores.device)
+    active = torch.arange(len(scores), device=scores.device)
+    # -inf is kept for refusals: a plan that has underflowed must still be an offer.
+    scores = scores.clamp_min(torch.finfo(scores.dtype).min)
+    while len(active):
+        score, wish = scores.max(-1)
+        order = score.argsort(dim=-1, descending=True, stable=True)
+        order = order.gather(-1, wish.gather(-1, order).argsort(dim=-1, stable=True))
+        asked = wish.gather(-1, order)
+        refused = rank_in_cluster(asked, scores.shape[-1]) >= capacity.gather(-1, asked)
+        labels[active] = wish
+        scores = scores.scatter(
+            -1,
+            wish.unsqueeze(-1),
+            torch.where(torch.zeros_like(refused).scatter(-1, order, refused), -math.inf, score).unsqueeze(-1),
+        )
+        unsettled = refused.any(-1)
+        active, scores, capacity = active[unsettled], scores[unsettled], capacity[unsettled]
+    return labels
+
+
+def _assign_exactly(cost: Tensor) -> Tensor:
+    """Hungarian method with a column for each seat; (episodes, n) int64."""
+    _, n, k = cost.shape
+    floor = n // k
+    # Seats that must be filled come first and are cheaper than any saving elsewhere could make up for.
+    must = cost - (cost.amax((-1, -2), keepdim=True) - cost.amin((-1, -2), keepdim=True) + 1) * n
+    seats = torch.cat((must.repeat(1, 1, floor), cost), -1) if n % k else cost.repeat(1, 1, floor)
+    chosen = [linear_sum_assignment(table)[1] % k for table in seats.double().cpu().numpy()]
+    return torch.as_tensor(np.array(chosen, dtype=np.int64).reshape(-1, n), device=cost.device)

@@ -1,0 +1,93 @@
+"""Refine clusters with every unlabelled item in sight, observations and queries alike (the `transductive` regime)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medi.cluster.balanced import sinkhorn
+from medi.cluster.kmeans import squared_distances
+from medi.errors import InputError
+
+
+class Refined(NamedTuple):
+    """What `refine` found.
+
+    Attributes:
+        centres: (episodes, k, d).
+        plan: (episodes, n, k), probability of each cluster for each item; rows sum to 1.
+    """
+
+    centres: Tensor
+    plan: Tensor
+
+
+def refine(
+    centres: Tensor,
+    points: Tensor,
+    *,
+    balanced: bool,
+    temperature: float = 0.2,
+    step: float = 0.7,
+    rounds: int = 10,
+    iterations: int = 5,
+    anchors: Tensor | None = None,
+) -> Refined:
+    """Share the items out among the centres and move each centre part-way to the mean of its share, again and again.
+
+    Args:
+        centres: (episodes, k, d) to start from, such as those of clustered observations.
+        points: (episodes, n, d), every item in sight.
+        balanced: share out by Sinkhorn so that every cluster gets n / k items. Helps where it is true and costs dearly
+            where it is not; False gives each item a softmax of its own.
+        temperature: how softly items are shared, as a multiple of the episode's mean gap between an item's squared
+            distances to its two nearest centres under the starting centres. Features may thus have any scale and
+            dimension.
+        step: part of the way a centre moves, 0 to 1.
+        rounds: how often the centres move.
+        iterations: Sinkhorn iterations in a round; the balance need not be exact before the centres rest.
+        anchors: (episodes, n) int64, the cluster an item is held to, -1 for a free item. None: all are free.
+
+    Returns:
+        The final centres, and the plan that belongs to them.
+    """
+    if centres.ndim != 3 or points.ndim != 3 or centres.shape[::2] != points.shape[::2]:
+        raise InputError(
+            f"centres of shape {tuple(centres.shape)} and points of shape {tuple(points.shape)} do not match: "
+            "give (episodes, k, d) and (episodes, n, d)."
+        )
+    if temperature <= 0 or not 0 <= step <= 1:
+        raise InputError(
+            f"temperature {temperature} and step {step}: the first must be above 0, the second within 0 and 1."
+        )
+    distances = squared_distances(points, centres)
+    scale = temperature * _mean_gap(distances)
+    plan = _share(distances, scale, anchors, balanced, iterations)
+    for _ in range(rounds):
+        # A cluster that nothing wants keeps its centre.
+        mass = plan.sum(1).unsqueeze(-1)
+        means = torch.where(mass > 0, plan.mT @ points / mass.clamp_min(torch.finfo(mass.dtype).tiny), centres)
+        centres = centres + step * (means - centres)
+        plan = _share(squared_distances(points, centres), scale, anchors, balanced, iterations)
+    return Refined(centres, plan)
+
+
+def _mean_gap(distances: Tensor) -> Tensor:
+    """Mean difference between the two least of distances (episodes, n, k), as (episodes, 1, 1) and above zero."""
+    if distances.shape[-1] == 1:
+        return torch.ones_like(distances[:, :1, :1])
+    nearest = distances.topk(2, dim=-1, largest=False).values
+    gap = (nearest[..., 1] - nearest[..., 0]).mean(-1)[:, None, None]
+    return torch.where(gap > 0, gap, torch.ones_like(gap))  # all distances equal: any scale gives equal shares
+
+
+def _share(distances: Tensor, scale: Tensor, anchors: Tensor | None, balanced: bool, iterations: int) -> Tensor:
+    """Plan (episodes, n, k) for squared distances (episodes, n, k) at a temperature of `scale` (episodes, 1, 1)."""
+    if anchors is not None:
+        others = anchors.unsqueeze(-1) != torch.arange(distances.shape[-1], device=distances.device)
+        distances = distances.masked_fill(others & (anchors >= 0).unsqueeze(-1), torch.inf)
+    if balanced:
+        return sinkhorn(distances, temperature=scale, iterations=iterations)
+    return (-distances / scale).softmax(-1)

@@ -1,0 +1,155 @@
+"""What a method is: it learns from known classes, then discovers in an unlabelled bag.
+
+    learner    = method.fit(known, plan)                       once
+    encoded    = learner.encode(images)                        once for each pool of images
+    clustering = learner.discover(encoded, bag, k, generator)  for each bag; many bags at once
+    labels     = clustering.assign(encoded, items)             honest: one by one
+    labels     = clustering.refine(encoded, items)             transductive: seen together
+
+A bag is a row of indices into the pool, so a batch of episodes is one (episodes, n) tensor. A learner that only
+embeds does its work in `encode`; one that keeps training on the observations leaves `encode` as it is (the images
+themselves) and trains in `discover`. Neither needs a special case anywhere else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from medi.data.facts import QUERIES, Augmentation
+from medi.data.images import ImageSet
+from medi.errors import InputError, unknown_name
+from medi.train.loop import Desk
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a learner is trained for, and where.
+
+    Attributes:
+        way: Number of novel classes it will be asked to tell apart.
+        observations: Unlabelled images of each.
+        queries: Items of each class asked about in a training task.
+        augmentation: What leaves the class of an image alone.
+        sampler: How training tasks are drawn.
+        equal_sizes: Every novel class has equally many observations, as in the paper; a method may use that.
+        desk: Device, seed, folder and progress.
+    """
+
+    way: int
+    observations: int
+    queries: int = QUERIES
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    sampler: str = "uniform"
+    equal_sizes: bool = False
+    desk: Desk = field(default_factory=Desk)
+
+    def settings(self, known: ImageSet, config: Any) -> dict[str, Any]:
+        """All that a training depends on: its checkpoint is kept under these, and found again by them.
+
+        How features are grouped comes after training, so configs that differ in that alone share one.
+        """
+        return {
+            "known": known.fingerprint(),
+            "config": {name: value for name, value in asdict(config).items() if name != "grouping"},
+            "way": self.way,
+            "observations": self.observations,
+            "queries": self.queries,
+            "augmentation": asdict(self.augmentation),
+            "sampler": self.sampler,
+        }
+
+
+class Assignment(NamedTuple):
+    """Which cluster each item belongs to, and how sure that is.
+
+    Attributes:
+        labels: (episodes, items) int64.
+        confidence: (episodes, items) float in 0 to 1.
+    """
+
+    labels: Tensor
+    confidence: Tensor
+
+
+class Clustering(ABC):
+    """Discovered classes of a batch of bags.
+
+    Attributes:
+        labels: (episodes, n) int64, the cluster of each item of the bag.
+        confidence: (episodes, n) float in 0 to 1.
+    """
+
+    labels: Tensor
+    confidence: Tensor
+
+    @abstractmethod
+    def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
+        """Assign further items (episodes, m), each on its own, as if the others did not exist."""
+
+    def refine(self, encoded: Tensor, items: Tensor) -> Assignment:
+        """Assign further items (episodes, m) that are seen together and may move the clusters."""
+        raise InputError("this method has no transductive form: leave `transductive` out of --regime.")
+
+
+class Learner(ABC):
+    """What a method has learnt from the known classes.
+
+    Attributes:
+        network: Name of the network, None where there is none.
+        balanced: Whether discovery uses that the classes of a bag have equally many items.
+        training_seconds: What learning took, over all sessions of an interrupted one.
+    """
+
+    network: str | None = None
+    balanced: bool = False
+    training_seconds: float = 0.0
+
+    def encode(self, images: Tensor) -> Tensor:
+        """What can be computed for each item (n, …) before any bag is seen; the items themselves by default."""
+        return images
+
+    @abstractmethod
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
+        """Group each bag (episodes, n) of unlabelled items into k classes."""
+
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
+        """The clustering that the true groups (episodes, n) of the bag would give: uses labels, a ceiling only."""
+        raise InputError("this method has no oracle: leave `grouped` out of --regime.")
+
+
+class Method(ABC):
+    """A way to learn to discover.
+
+    Attributes:
+        name: Its name on the command line.
+        takes_sampler: Whether it trains on tasks, so that --sampler means something.
+        configs: Its named settings, frozen dataclasses; `default` must be among them.
+        chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
+    """
+
+    name: ClassVar[str]
+    takes_sampler: ClassVar[bool] = False
+    configs: ClassVar[Mapping[str, Any]]
+    chosen: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def config(cls, name: str, dataset: str | None = None) -> Any:
+        """The settings of a name; `default` may differ from dataset to dataset."""
+        if name not in cls.configs:
+            raise unknown_name(f"config of {cls.name}", name, cls.configs)
+        if name == "default" and dataset is not None:
+            name = cls.chosen.get(dataset, name)
+        return cls.configs[name]
+
+    @abstractmethod
+    def __init__(self, config: Any) -> None: ...
+
+    @abstractmethod
+    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+        """Learn from the known classes."""

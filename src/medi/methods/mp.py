@@ -1,0 +1,140 @@
+"""MP: meta discovery with prototypical networks (the paper's Algorithm 3).
+
+A training task shows `observations` images of each of `way` known classes; their mean embedding is the class's
+prototype, and the queries must lie nearest to their own. At discovery the observations are clustered and the
+clusters' means serve as prototypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from medi.cluster.kmeans import squared_distances
+from medi.cluster.prepare import Preparation
+from medi.data.augment import augment
+from medi.data.facts import Augmentation
+from medi.data.images import ImageSet
+from medi.methods.base import Learner, Method, Plan
+from medi.methods.embedding import EmbeddingLearner, Grouping
+from medi.nets import build, place
+from medi.nets.encode import network_encoder
+from medi.tasks import make_sampler
+from medi.train.loop import Schedule, train
+
+
+@dataclass(frozen=True)
+class MPConfig:
+    """Settings of MP.
+
+    Attributes:
+        network: A name in `medi.nets.NETWORKS`.
+        embedding: Size of the embedding; None for the network's own.
+        way: Classes in a training task; None for the way that will be scored. Never more than there are.
+        observations: Observed images of a class in training; None for as many as will be discovered from.
+        queries: Queries of a class in training; None for the plan's.
+        images: About how many images a gradient step sees: as many whole tasks, at least one.
+        rotations: Count each known class turned by 90, 180 and 270 degrees as three more classes.
+        distance: squared (prototypical networks) or plain Euclidean (as the paper prints it).
+        augmented: Change training images at random as the dataset allows.
+        schedule: Length and rates.
+        grouping: How features become clusters at discovery.
+    """
+
+    network: str = "conv4"
+    embedding: int | None = None
+    way: int | None = None
+    observations: int | None = None
+    queries: int | None = None
+    images: int = 400
+    rotations: bool = False
+    distance: Literal["squared", "euclidean"] = "squared"
+    augmented: bool = True
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
+    grouping: Grouping = field(default_factory=lambda: Grouping(Preparation(), balanced=True))
+
+
+def prototype_loss(support: Tensor, query: Tensor, distance: Literal["squared", "euclidean"] = "squared") -> Tensor:
+    """Mean cross-entropy of queries against class means (the paper's loss of MP).
+
+    Args:
+        support: (tasks, way, observations, d) embeddings.
+        query: (tasks, way, queries, d) embeddings.
+        distance: squared or plain Euclidean.
+    """
+    way, queries = query.shape[1:3]
+    prototypes = support.float().mean(2)
+    distances = squared_distances(query.float().flatten(1, 2), prototypes)  # (tasks, way * queries, way)
+    if distance == "euclidean":
+        distances = distances.clamp(min=1e-12).sqrt()
+    labels = torch.arange(way, device=query.device).repeat_interleave(queries).repeat(len(query))
+    return functional.cross_entropy(-distances.flatten(0, 1), labels)
+
+
+PREPARATIONS = {
+    "plain": Preparation(),
+    "unit": Preparation(unit=True),
+    "power": Preparation(centre="observations", power=0.5, unit=True),
+}
+
+
+def _candidates() -> dict[str, MPConfig]:
+    """What `medi bench choose` compares: a network, known classes turned or not, a preparation of features."""
+    return {
+        f"{network}{'-rotated' if rotations else ''}-{name}": MPConfig(
+            network=network, rotations=rotations, grouping=Grouping(preparation, balanced=True)
+        )
+        for network in ("conv4", "resnet18")
+        for rotations in (False, True)
+        for name, preparation in PREPARATIONS.items()
+    }
+
+
+class MP(Method):
+    """Discovery by prototypical networks."""
+
+    name: ClassVar[str] = "mp"
+    takes_sampler: ClassVar[bool] = True
+    configs: ClassVar[Mapping[str, MPConfig]] = {
+        "default": MPConfig(),
+        "cpu": MPConfig(queries=5, images=200, schedule=Schedule(steps=60, rate=3e-3)),
+        **_candidates(),
+        "paper": MPConfig(
+            embedding=512,
+            images=1,
+            augmented=False,
+            schedule=Schedule(steps=20_000, shape="halve", halve_every=2_000),
+            grouping=Grouping(),
+        ),
+    }
+
+    def __init__(self, config: MPConfig) -> None:
+        self.settings = config
+
+    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+        """Train the embedding on tasks of known classes."""
+        config, desk = self.settings, plan.desk
+        classes = known.with_rotations() if config.rotations else known
+        way = min(config.way or plan.way, classes.n_classes)
+        observations, queries = config.observations or plan.observations, config.queries or plan.queries
+        sampler = make_sampler(plan.sampler, classes, way=way, observations=observations, queries=queries)
+        tasks = max(1, config.images // (way * (observations + queries)))
+        model = build(config.network, tuple(known.images.shape[1:]), embedding=config.embedding, seed=desk.seed)
+        model = place(model, desk.device)
+        augmentation = plan.augmentation if config.augmented else Augmentation()
+
+        def loss(generator: torch.Generator) -> Tensor:
+            task = sampler.sample(tasks, generator)
+            items = torch.cat([task.support, task.query], 2)  # (tasks, way, observations + queries)
+            images = augment(classes.images[items.flatten()], augmentation, generator)
+            embedded = model(images).unflatten(0, items.shape)
+            return prototype_loss(embedded[:, :, :observations], embedded[:, :, observations:], config.distance)
+
+        seconds = train(model, loss, config.schedule, desk, title="mp", settings=plan.settings(known, config))
+        encoder = network_encoder(model, desk.device, config.schedule.precision)
+        return EmbeddingLearner(encoder, known, plan, config.grouping, config.network, seconds)
