@@ -38,8 +38,9 @@ def run_demo(out: Path) -> None:
     known, novel = benchmark.known.n_classes, benchmark.novel.n_classes
     way, shots = benchmark.facts.way, 5
     console.print(
-        f"Known: {known} Latin and Cyrillic letters, with labels. Never seen: {novel} Greek, Armenian and Georgian ones."
-        f"\nTask: {shots} unlabelled drawings of each of {way} unseen letters in one heap. Which belong together?\n",
+        f"Known: {known} Latin and Cyrillic letters, with labels.\n"
+        f"Never seen: {novel} Greek, Armenian and Georgian ones.\n"
+        f"Task: {shots} unlabelled drawings of each of {way} unseen letters in one heap. Which belong together?\n",
         highlight=False,
     )
     runs = expand(
@@ -114,6 +115,6 @@ def _draw(run: Run, benchmark: Benchmark, desk: Desk, path: Path) -> None:
     contact_sheet(
         strips,
         f"{run.way} letters discovered from {questions.bag.shape[1]} unlabelled drawings",
-        f"Left of the line: the unlabelled heap, as grouped. Right: new drawings recognised afterwards ({100 * share:.0f} % "
-        "rightly). Red: in the wrong group.",
+        f"Left of the line: the unlabelled heap, as grouped. Right: new drawings recognised afterwards, "
+        f"{100 * share:.0f} % rightly. Red: in the wrong group.",
     ).save(path)

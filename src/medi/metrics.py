@@ -55,6 +55,14 @@ def score_episodes(labels: ArrayLike, clusters: ArrayLike) -> Scores:
     return Scores(_acc(tables), _nmi(tables), _ari(tables))
 
 
+def best_map(labels: ArrayLike, clusters: ArrayLike, k: int) -> Integers:
+    """The class that ACC's one-to-one map gives each of k clusters, (k,); labels and clusters are 0 to k - 1, (n,)."""
+    labels, clusters = _one_episode(labels, clusters)
+    table = np.zeros((k, k), dtype=np.int64)
+    np.add.at(table, (clusters.ravel(), labels.ravel()), 1)
+    return linear_sum_assignment(table, maximize=True)[1]
+
+
 def chance(class_sizes: Sequence[int], n_clusters: int, *, draws: int = 2000, seed: int = 0) -> float:
     """Expected ACC of clusters drawn uniformly at random: the best map makes it higher than one in `n_clusters`.
 

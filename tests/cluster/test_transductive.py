@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from medi.cluster import kmeans as module
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.transductive import refine
 from medi.errors import InputError
@@ -82,3 +83,11 @@ def test_bad_input_is_refused_with_the_cure():
         refine(torch.zeros(1, 2, 3), torch.zeros(1, 5, 4), balanced=True)
     with pytest.raises(InputError, match="step 2"):
         refine(torch.zeros(1, 2, 3), torch.zeros(1, 5, 3), balanced=True, step=2)
+
+
+def test_chunks_of_episodes_do_not_change_the_result(monkeypatch):
+    centres, points, labels = one_observation_episodes()
+    anchors = torch.where(torch.arange(80) % 16 < 3, labels, -1)
+    whole = refine(centres, points, balanced=True, anchors=anchors)
+    monkeypatch.setattr(module, "MEMORY", {"cpu": 1})
+    torch.testing.assert_close(refine(centres, points, balanced=True, anchors=anchors), whole)

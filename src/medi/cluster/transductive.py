@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from medi.cluster.balanced import sinkhorn
-from medi.cluster.kmeans import squared_distances
+from medi.cluster.kmeans import episodes_at_once, squared_distances
 from medi.errors import InputError
 
 
@@ -62,6 +62,28 @@ def refine(
         raise InputError(
             f"temperature {temperature} and step {step}: the first must be above 0, the second within 0 and 1."
         )
+    n, d = points.shape[1:]
+    per_episode = n * (d + 8 * centres.shape[1]) * points.element_size()
+    size = episodes_at_once(per_episode, points.device)
+    held = [None] * len(points) if anchors is None else torch.split(anchors, size)
+    chunks = [
+        _refine(some, among, anchored, balanced, temperature, step, rounds, iterations)
+        for some, among, anchored in zip(torch.split(centres, size), torch.split(points, size), held, strict=False)
+    ]
+    return Refined(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
+
+
+def _refine(
+    centres: Tensor,
+    points: Tensor,
+    anchors: Tensor | None,
+    balanced: bool,
+    temperature: float,
+    step: float,
+    rounds: int,
+    iterations: int,
+) -> Refined:
+    """`refine` for as many episodes as fit into memory."""
     distances = squared_distances(points, centres)
     scale = temperature * _mean_gap(distances)
     plan = _share(distances, scale, anchors, balanced, iterations)

@@ -113,6 +113,14 @@ class MP(Method):
         ),
     }
 
+    chosen: ClassVar[Mapping[str, str]] = {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar10": "resnet18-rotated-plain",
+        "cifar100": "resnet18-rotated-plain",
+        "svhn": "resnet18-rotated-plain",
+    }
+
     def __init__(self, config: MPConfig) -> None:
         self.settings = config
 
