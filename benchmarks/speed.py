@@ -24,7 +24,7 @@ from sklearn.cluster import KMeans
 
 import medi
 from medi.bench.grid import REGIMES, Run
-from medi.bench.score import draw_questions, score_regime
+from medi.bench.score import draw_questions, score_regimes
 from medi.data.augment import augment
 from medi.data.benchmarks import load
 from medi.data.images import ImageSet
@@ -88,9 +88,9 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     questions = draw_questions(benchmark, run, episodes)
     seconds: dict[str, float] = {}
     for regime in REGIMES:
-        score_regime(learner, features, warm, regime, seed=0, reporter=Silent())
+        score_regimes(learner, features, warm, [regime], seed=0, reporter=Silent())
         start = perf_counter()
-        score_regime(learner, features, questions, regime, seed=0, reporter=Silent())
+        score_regimes(learner, features, questions, [regime], seed=0, reporter=Silent())
         wait_for(device)
         seconds[regime] = perf_counter() - start
     few = max(1, episodes // 10)

@@ -21,7 +21,7 @@ from medi.progress import Reporter
 from medi.report.sheet import Strip, Thumbnail, contact_sheet
 from medi.train.loop import Desk
 
-EPISODES = 600
+EPISODES = 300
 PICTURE = "discovered.png"
 SHOWN = 8
 """Recognised drawings shown of each group."""

@@ -17,7 +17,7 @@ import torch
 
 from medi.bench.grid import Run
 from medi.bench.run import open_results, provenance, train_learner
-from medi.bench.score import draw_questions, score_regime
+from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import append_to_journal, read_journal
@@ -91,7 +91,7 @@ def _try(
     questions = draw_questions(split, asked, episodes)
     learner = train_learner(run, split, Desk(device, run.seed, out / "models", reporter))
     encoded = learner.encode(questions.images)
-    score = score_regime(learner, encoded, questions, run.regime, seed=run.seed, reporter=reporter)
+    score = score_regimes(learner, encoded, questions, [run.regime], seed=run.seed, reporter=reporter)[run.regime]
     extra = {"asked_way": asked.way, "chance": questions.chance()}
     return run.as_row() | asdict(score) | extra | provenance(run, learner, device)
 

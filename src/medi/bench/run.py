@@ -14,7 +14,7 @@ import torch
 
 import medi
 from medi.bench.grid import ALL, Run
-from medi.bench.score import draw_questions, score_regime
+from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import append_to_journal, make_folder, read_journal
@@ -75,23 +75,20 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
 def _run_sharing(
     runs: list[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
 ) -> Iterable[tuple[Run, dict[str, Any]]]:
-    """The rows of runs that share a learner, one by one as they finish."""
+    """The rows of runs that share a learner: they are asked the same questions together."""
     first = runs[0]
     questions = draw_questions(benchmark, first, episodes)  # before training: bad input shows at once
     desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(first, benchmark, desk)
+    start = monotonic()
     encoded = learner.encode(questions.images)
+    regimes = [run.regime for run in runs]
+    scores = score_regimes(learner, encoded, questions, regimes, seed=first.seed, reporter=reporter)
+    wait_for(device)
+    seconds = round(learner.training_seconds + monotonic() - start, 3)
     for run in runs:
-        start = monotonic()
-        score = score_regime(learner, encoded, questions, run.regime, seed=run.seed, reporter=reporter)
-        wait_for(device)
-        yield (
-            run,
-            run.as_row()
-            | asdict(score)
-            | {"chance": questions.chance(), "seconds": round(learner.training_seconds + monotonic() - start, 3)}
-            | provenance(run, learner, device),
-        )
+        row = run.as_row() | asdict(scores[run.regime]) | {"chance": questions.chance(), "seconds": seconds}
+        yield run, row | provenance(run, learner, device)
 
 
 def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:

@@ -7,6 +7,7 @@ questions.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +24,8 @@ from medi.metrics import chance, score_episodes
 from medi.progress import Reporter
 from medi.tasks.episodes import Task, UniformSampler
 
-CHUNK_NUMBERS = 64_000_000
-"""Feature numbers looked at together: bounds memory (a quarter of a gigabyte) whatever the number of episodes."""
+CHUNK_NUMBERS = 32_000_000
+"""Feature numbers looked at together: bounds memory (128 MB) whatever the number of episodes."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,16 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     return Questions(novel.images, run.way, *(t.to(device) for t in (bag, groups, query, answers)))
 
 
-def score_regime(
-    learner: Learner, encoded: Tensor, questions: Questions, regime: str, *, seed: int, reporter: Reporter
-) -> Score:
-    """Ask a learner every question under one regime.
+def score_regimes(
+    learner: Learner, encoded: Tensor, questions: Questions, regimes: Collection[str], *, seed: int, reporter: Reporter
+) -> dict[str, Score]:
+    """Ask a learner every question under some regimes; honest and transductive start from the same clustering.
 
     Args:
         learner: What was trained on the known classes.
         encoded: `learner.encode(questions.images)`.
         questions: The episodes.
-        regime: Of `medi.bench.grid.REGIMES`.
+        regimes: Of `medi.bench.grid.REGIMES`.
         seed: Start of the clustering's random draws.
         reporter: Shows progress.
     """
@@ -101,19 +102,28 @@ def score_regime(
     size = (items + questions.query.shape[1]) * max(1, encoded[0].numel())
     chunk = max(1, CHUNK_NUMBERS // size)
     generator = torch.Generator(encoded.device).manual_seed(seed)
-    answers: list[Tensor] = []
-    with reporter.track(f"scoring {regime}", episodes) as tick:
+    answers: dict[str, list[Tensor]] = {regime: [] for regime in regimes}
+    with reporter.track("scoring", episodes) as tick:
         for start in range(0, episodes, chunk):
             part = slice(start, start + chunk)
             bag, query = questions.bag[part], questions.query[part]
-            if regime == "grouped":
-                clustering = learner.oracle(encoded, bag, questions.groups[part], questions.way)
-            else:
+            if answers.keys() - {"grouped"}:
                 clustering = learner.discover(encoded, bag, questions.way, generator)
-            assign = clustering.refine if regime == "transductive" else clustering.assign
-            answers.append(assign(encoded, query).labels.cpu())
+            if "honest" in answers:
+                answers["honest"].append(clustering.assign(encoded, query).labels.cpu())
+            if "transductive" in answers:
+                answers["transductive"].append(clustering.refine(encoded, query).labels.cpu())
+            if "grouped" in answers:
+                oracle = learner.oracle(encoded, bag, questions.groups[part], questions.way)
+                answers["grouped"].append(oracle.assign(encoded, query).labels.cpu())
             tick(min(start + chunk, episodes))
-    scores = score_episodes(questions.labels.cpu().numpy(), torch.cat(answers).numpy())
+    return {regime: _summarise(questions, torch.cat(parts)) for regime, parts in answers.items()}
+
+
+def _summarise(questions: Questions, answers: Tensor) -> Score:
+    """Mean scores of answers (episodes, m)."""
+    scores = score_episodes(questions.labels.cpu().numpy(), answers.numpy())
+    episodes = len(answers)
     return Score(
         acc=float(scores.acc.mean()),
         nmi=float(scores.nmi.mean()),

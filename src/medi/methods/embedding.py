@@ -27,7 +27,6 @@ class Grouping:
     Attributes:
         preparation: What is done to features first.
         balanced: Use that all classes have equally many observations, where they do.
-        restarts: Random starts of the clustering.
         temperature: Softness of the transductive assignment.
         step: How far centres move in a transductive round.
         rounds: Transductive rounds.
@@ -35,7 +34,6 @@ class Grouping:
 
     preparation: Preparation = field(default_factory=Preparation)
     balanced: bool = False
-    restarts: int = 10
     temperature: float = 0.2
     step: float = 0.4
     rounds: int = 10
@@ -132,7 +130,7 @@ class EmbeddingLearner(Learner):
         """Cluster the features of each bag."""
         points, origin = self._prepare(encoded, bag)
         cluster = balanced_kmeans if self.balanced else kmeans
-        partition = cluster(points, k, generator=generator, restarts=self.grouping.restarts)
+        partition = cluster(points, k, generator=generator)
         return self._clustering(points, partition.labels, partition.centres, origin)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> CentreClustering:
