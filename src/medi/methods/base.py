@@ -49,19 +49,22 @@ class Plan:
     equal_sizes: bool = False
     desk: Desk = field(default_factory=Desk)
 
-    def settings(self, known: ImageSet, config: Any) -> dict[str, Any]:
+    def settings(self, known: ImageSet, config: Any, **task: int) -> dict[str, Any]:
         """All that a training depends on: its checkpoint is kept under these, and found again by them.
 
-        How features are grouped comes after training, so configs that differ in that alone share one.
+        How features are grouped comes after training, so configs that differ in that alone share one; so do plans
+        that lead to the same training tasks.
+
+        Args:
+            known: What is learnt from.
+            config: The method's settings.
+            **task: The size of training tasks, where there are any.
         """
         return {
             "known": known.fingerprint(),
             "config": {name: value for name, value in asdict(config).items() if name != "grouping"},
-            "way": self.way,
-            "observations": self.observations,
-            "queries": self.queries,
             "augmentation": asdict(self.augmentation),
-            "sampler": self.sampler,
+            "task": task | {"sampler": self.sampler} if task else None,
         }
 
 

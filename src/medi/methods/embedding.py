@@ -165,12 +165,16 @@ class EmbeddingLearner(Learner):
         self.known_mean, self.temperature = self.grouping.preparation.mean(encoded), 1.0
         clustering = self.oracle(encoded, support, task.support_labels, way)
         distances = squared_distances(clustering._prepare(encoded, query), clustering.centres).flatten(0, 1)
-        return self.known_mean, _best_temperature(distances, task.query_labels.flatten())
+        return self.known_mean, _best_temperature(distances, task.query_labels.flatten(), encoded.shape[1])
 
 
-def _best_temperature(distances: Tensor, labels: Tensor) -> float:
-    """The temperature that makes labels (n,) likeliest under a softmax of -distances (n, k) / temperature."""
-    scale = distances.mean().clamp(min=1e-12)
-    grid = scale * torch.logspace(-4, 1, 51, device=distances.device)
+def _best_temperature(distances: Tensor, labels: Tensor, width: int) -> float:
+    """The temperature that makes labels (n,) likeliest under a softmax of -distances (n, k) / temperature.
+
+    Never colder than round Gaussian classes in `width` dimensions would have it: on classes that separate perfectly
+    the likeliest is zero, and every answer would be "certain".
+    """
+    coldest = 2 * distances.gather(1, labels[:, None]).mean() / width
+    grid = distances.mean().clamp(min=1e-12) * torch.logspace(-4, 1, 51, device=distances.device)
     losses = [torch.nn.functional.cross_entropy(-distances / t, labels) for t in grid]
-    return float(grid[int(torch.stack(losses).argmin())])
+    return float(torch.maximum(grid[int(torch.stack(losses).argmin())], coldest))

@@ -1,0 +1,77 @@
+import pytest
+
+from medi.bench.grid import Run, expand, parse_list, parse_observations
+from medi.bench.published import published
+from medi.errors import InputError
+
+RUN = Run("cifar10", "mp", "default", "uniform", 5, 5, "honest", "episode", 0)
+
+
+def grid(**changes):
+    options = {
+        "datasets": ["cifar10", "omniglot"],
+        "methods": ["kmeans", "mp"],
+        "samplers": {"kmeans": None, "mp": "uniform"},
+        "config": "default",
+        "way": None,
+        "observations": [1, 5],
+        "regimes": ["honest", "grouped"],
+        "score": "episode",
+        "seeds": [0, 1, 2],
+    }
+    return expand(**(options | changes))
+
+
+def test_a_grid_is_the_product_of_its_parts_each_once():
+    runs = grid()
+    assert len(runs) == len(set(runs)) == 2 * 2 * 2 * 2 * 3
+    assert {run.way for run in runs if run.dataset == "cifar10"} == {5}
+    assert {run.way for run in runs if run.dataset == "omniglot"} == {20}
+    assert {run.sampler for run in runs if run.method == "kmeans"} == {None}
+
+
+def test_runs_that_share_a_learner_stand_together():
+    seen = [run.training for run in grid()]
+    blocks = [key for i, key in enumerate(seen) if i == 0 or seen[i - 1] != key]
+    assert len(blocks) == len(set(blocks))
+
+
+def test_a_row_leads_back_to_its_run():
+    assert Run.of_row(RUN.as_row() | {"acc": 0.5}) == RUN
+    with pytest.raises(InputError, match="'seed'"):
+        Run.of_row({k: v for k, v in RUN.as_row().items() if k != "seed"})
+
+
+def test_lists_are_split_and_repetitions_dropped():
+    assert parse_list("a, b,a", "--x") == ["a", "b"]
+    assert parse_observations("1,5") == [1, 5]
+    assert parse_observations("all") == ["all"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "five", "1,,x"])
+def test_observations_that_are_no_numbers_are_refused(text):
+    with pytest.raises(InputError, match="--observations"):
+        parse_observations(text)
+
+
+def test_impossible_grids_are_refused_with_the_cure():
+    with pytest.raises(InputError, match="add --score pooled"):
+        grid(observations=["all"])
+    with pytest.raises(InputError, match="at least 2"):
+        grid(way=1)
+    with pytest.raises(InputError, match="did you mean 'honest'"):
+        parse_list("honset", "--regime", ("honest", "grouped"))
+    with pytest.raises(InputError, match="empty"):
+        parse_list(" , ", "--regime")
+
+
+def test_the_papers_numbers_are_found_by_setting_and_sampler():
+    from dataclasses import replace
+
+    assert published(RUN).mean == pytest.approx(0.579)
+    assert published(replace(RUN, sampler="cata")).mean == pytest.approx(0.585)
+    assert published(replace(RUN, method="kmeans", sampler=None)).mean == pytest.approx(0.328)
+    assert published(replace(RUN, observations="all")).mean == pytest.approx(0.732)
+    assert published(replace(RUN, way=3)) is None
+    assert published(replace(RUN, dataset="glyphs")) is None
+    assert published(replace(RUN, method="kcl")) is None

@@ -1,0 +1,142 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from medi.bench.choose import held_out_splits, hold_out
+from medi.bench.grid import Run
+from medi.bench.score import draw_questions, half_width, score_regimes
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.methods import METHODS, Plan
+from medi.progress import Silent
+
+RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "episode", 0)
+
+
+def test_observations_and_queries_share_no_image(glyphs):
+    questions = draw_questions(glyphs, RUN, 30)
+    assert questions.bag.shape == (30, 100)
+    assert questions.query.shape == (30, 300)
+    for bag, query in zip(questions.bag.tolist(), questions.query.tolist(), strict=True):
+        assert len(set(bag) | set(query)) == 400
+
+
+def test_the_order_of_a_bag_tells_nothing_of_its_classes(glyphs):
+    groups = draw_questions(glyphs, RUN, 200).groups.numpy()
+    neighbours = (groups[:, 1:] == groups[:, :-1]).mean()
+    assert neighbours == pytest.approx(4 / 99, abs=0.01)  # as often as in a random order
+
+
+def test_labels_match_the_images_asked_about(glyphs):
+    questions = draw_questions(glyphs, RUN, 5)
+    for bag, groups, query, labels in zip(
+        questions.bag, questions.groups, questions.query, questions.labels, strict=True
+    ):
+        together = torch.cat([glyphs.novel.labels[bag], glyphs.novel.labels[query]])
+        rows = torch.cat([groups, labels])
+        assert len({(int(a), int(b)) for a, b in zip(together, rows, strict=True)}) == 20
+
+
+def test_a_seed_draws_the_same_questions_for_every_method_and_regime(glyphs):
+    one = draw_questions(glyphs, RUN, 5)
+    other = draw_questions(glyphs, replace(RUN, method="mp", regime="grouped", sampler="uniform"), 5)
+    another_seed = draw_questions(glyphs, replace(RUN, seed=1), 5)
+    assert torch.equal(one.bag, other.bag)
+    assert not torch.equal(one.bag, another_seed.bag)
+
+
+def test_pooled_asks_about_every_other_image_of_the_drawn_classes(glyphs):
+    questions = draw_questions(glyphs, replace(RUN, score="pooled"), 600)
+    assert questions.bag.shape == (1, 100)
+    assert questions.query.shape == (1, 300)  # 20 classes of 20 images, 5 of each observed
+    assert not set(questions.bag[0].tolist()) & set(questions.query[0].tolist())
+
+
+def test_all_observes_the_training_split_and_asks_about_the_test_split(glyphs):
+    split = hold_out(glyphs, range(4))
+    train = split.known.of_classes(range(4))
+    benchmark = replace(split, novel_train=train)
+    questions = draw_questions(benchmark, replace(RUN, way=4, observations="all", score="pooled"), 1)
+    assert questions.bag.shape == (1, len(train))
+    assert torch.equal(questions.images[questions.query[0]], split.novel.images)
+    with pytest.raises(InputError, match="leave --way out"):
+        draw_questions(benchmark, replace(RUN, way=3, observations="all", score="pooled"), 1)
+    with pytest.raises(InputError, match="no training images"):
+        draw_questions(glyphs, replace(RUN, observations="all", score="pooled"), 1)
+
+
+def test_more_ways_or_observations_than_there_are_are_refused(glyphs):
+    with pytest.raises(InputError, match="--way 500"):
+        draw_questions(glyphs, replace(RUN, way=500), 1)
+    with pytest.raises(InputError, match="21 observations"):
+        draw_questions(glyphs, replace(RUN, observations=21), 1)
+
+
+def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs):
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    questions = draw_questions(glyphs, RUN, 40)
+    regimes = ("honest", "transductive", "grouped")
+    scores = score_regimes(learner, learner.encode(questions.images), questions, regimes, seed=0, reporter=Silent())
+    assert questions.chance() < scores["honest"].acc < scores["grouped"].acc
+    assert scores["honest"].acc < scores["transductive"].acc
+    assert scores["honest"].episodes == 40
+    alone = score_regimes(learner, learner.encode(questions.images), questions, ["honest"], seed=0, reporter=Silent())
+    assert alone["honest"] == scores["honest"]  # a regime does not depend on which others are asked for
+
+
+def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    questions = draw_questions(glyphs, RUN, 4)
+    lying = replace(questions, groups=questions.groups.flip(1))
+    encoded = learner.encode(questions.images)
+    truth, lie = (
+        score_regimes(learner, encoded, q, ["honest", "grouped"], seed=0, reporter=Silent()) for q in (questions, lying)
+    )
+    assert truth["honest"] == lie["honest"]
+    assert truth["grouped"] != lie["grouped"]
+
+
+def test_an_honest_answer_does_not_depend_on_the_other_queries(glyphs):
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    questions = draw_questions(glyphs, RUN, 2)
+    encoded = learner.encode(questions.images)
+    clustering = learner.discover(encoded, questions.bag, 20, torch.Generator().manual_seed(0))
+    together = clustering.assign(encoded, questions.query)
+    alone = [clustering.assign(encoded, questions.query[:, i : i + 1]).labels for i in range(0, 300, 50)]
+    assert torch.equal(torch.cat(alone, 1), together.labels[:, ::50])
+
+
+def test_the_interval_is_that_of_a_mean():
+    values = np.random.default_rng(0).random(400)
+    assert half_width(values) == pytest.approx(1.96 * values.std(ddof=1) / 20)
+
+
+def test_five_known_classes_are_held_out_pair_by_pair():
+    assert len(held_out_splits(5)) == len(set(held_out_splits(5))) == 10
+    assert all(len(split) == 2 for split in held_out_splits(5))
+
+
+def test_a_fifth_is_held_out_five_times_and_at_least_two():
+    for n, size in ((4, 2), (9, 2), (80, 16), (964, 192)):
+        splits = held_out_splits(n)
+        assert len(splits) == 5
+        assert all(len(set(split)) == size and max(split) < n for split in splits)
+    with pytest.raises(InputError, match="3 known classes are too few"):
+        held_out_splits(3)
+
+
+def test_holding_out_takes_the_novel_classes_away(glyphs):
+    split = hold_out(glyphs, (3, 5))
+    assert split.novel.class_names == (glyphs.known.class_names[3], glyphs.known.class_names[5])
+    assert not set(split.known.class_names) & set(split.novel.class_names)
+    assert not set(split.known.class_names + split.novel.class_names) & set(glyphs.novel.class_names)
+    assert split.novel_train is None
+
+
+def test_a_set_of_vectors_can_be_scored_too():
+    labels = torch.arange(3).repeat_interleave(25)
+    vectors = ImageSet(torch.randn(75, 4) + 20.0 * labels[:, None], labels, ("a", "b", "c"))
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(vectors, Plan(3, 5))
+    assert learner.encode(vectors.images).shape == (75, 4)

@@ -1,0 +1,14 @@
+import pytest
+import torch
+
+from medi.data.benchmarks import Benchmark, load
+
+
+def pytest_configure() -> None:
+    # Small tensors gain nothing from threads, and on a busy machine waiting for them costs a lot.
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def glyphs() -> Benchmark:
+    return load("glyphs")
