@@ -39,6 +39,7 @@ class Questions:
         groups: (episodes, items) their true classes, for the oracle alone.
         query: (episodes, m) the items to assign.
         labels: (episodes, m) their true classes, for scoring alone.
+        equal_sizes: Episodes ask about equally many items of each class; a pool of test images is as it is.
     """
 
     images: Tensor
@@ -47,6 +48,7 @@ class Questions:
     groups: Tensor
     query: Tensor
     labels: Tensor
+    equal_sizes: bool = False
 
     def chance(self) -> float:
         """ACC of random clusters on the same queries."""
@@ -82,7 +84,8 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     query, answers = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
     bag, groups = _shuffled(task.support.flatten(1), task.support_labels, generator)
     device = novel.images.device
-    return Questions(novel.images, run.way, *(t.to(device) for t in (bag, groups, query, answers)))
+    tensors = (t.to(device) for t in (bag, groups, query, answers))
+    return Questions(novel.images, run.way, *tensors, equal_sizes=run.score == "episode")
 
 
 def score_regimes(
@@ -112,7 +115,9 @@ def score_regimes(
             if "honest" in answers:
                 answers["honest"].append(clustering.assign(encoded, query).labels.cpu())
             if "transductive" in answers:
-                answers["transductive"].append(clustering.refine(encoded, query).labels.cpu())
+                answers["transductive"].append(
+                    clustering.refine(encoded, query, equal_sizes=questions.equal_sizes).labels.cpu()
+                )
             if "grouped" in answers:
                 oracle = learner.oracle(encoded, bag, questions.groups[part], questions.way)
                 answers["grouped"].append(oracle.assign(encoded, query).labels.cpu())

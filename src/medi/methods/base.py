@@ -4,7 +4,7 @@
     encoded    = learner.encode(images)                        once for each pool of images
     clustering = learner.discover(encoded, bag, k, generator)  for each bag; many bags at once
     labels     = clustering.assign(encoded, items)             honest: one by one
-    labels     = clustering.refine(encoded, items)             transductive: seen together
+    labels     = clustering.refine(encoded, items)             transductive: all seen together
 
 A bag is a row of indices into the pool, so a batch of episodes is one (episodes, n) tensor. A learner that only
 embeds does its work in `encode`; one that keeps training on the observations leaves `encode` as it is (the images
@@ -95,8 +95,14 @@ class Clustering(ABC):
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
         """Assign further items (episodes, m), each on its own, as if the others did not exist."""
 
-    def refine(self, encoded: Tensor, items: Tensor) -> Assignment:
-        """Assign further items (episodes, m) that are seen together and may move the clusters."""
+    def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
+        """Assign further items (episodes, m) that are seen together and may move the clusters.
+
+        Args:
+            encoded: What `Learner.encode` made of the pool.
+            items: Indices into it.
+            equal_sizes: Every class has equally many of these items; a method may use that.
+        """
         raise InputError("this method has no transductive form: leave `transductive` out of --regime.")
 
 

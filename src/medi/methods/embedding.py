@@ -72,14 +72,14 @@ class CentreClustering(Clustering):
         confidence, labels = self._probabilities(self._prepare(encoded, items)).max(2)
         return Assignment(labels, confidence)
 
-    def refine(self, encoded: Tensor, items: Tensor) -> Assignment:
+    def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
         """Let observations and items settle together around moving centres."""
         together = torch.cat([self.bag, self._prepare(encoded, items)], dim=1)
         grouping = self.grouping
         settled = refine(
             self.centres,
             together,
-            balanced=self.balanced,
+            balanced=self.balanced and equal_sizes,
             temperature=grouping.temperature,
             step=grouping.step,
             rounds=grouping.rounds,
