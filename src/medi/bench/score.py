@@ -84,8 +84,15 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     query, answers = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
     bag, groups = _shuffled(task.support.flatten(1), task.support_labels, generator)
     device = novel.images.device
-    tensors = (t.to(device) for t in (bag, groups, query, answers))
-    return Questions(novel.images, run.way, *tensors, equal_sizes=run.score == "episode")
+    return Questions(
+        novel.images,
+        run.way,
+        bag=bag.to(device),
+        groups=groups.to(device),
+        query=query.to(device),
+        labels=answers.to(device),
+        equal_sizes=run.score == "episode",
+    )
 
 
 def score_regimes(

@@ -41,6 +41,8 @@ class MPConfig:
         images: About how many images a gradient step sees: as many whole tasks, at least one.
         rotations: Count each known class turned by 90, 180 and 270 degrees as three more classes.
         distance: squared (prototypical networks) or plain Euclidean (as the paper prints it).
+        temperature: Distances are divided by this in training: squared ones grow with the embedding's size, and a
+            softmax of large numbers learns slowly.
         augmented: Change training images at random as the dataset allows.
         schedule: Length and rates.
         grouping: How features become clusters at discovery.
@@ -54,18 +56,25 @@ class MPConfig:
     images: int = 400
     rotations: bool = False
     distance: Literal["squared", "euclidean"] = "squared"
+    temperature: float = 1.0
     augmented: bool = True
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
     grouping: Grouping = field(default_factory=lambda: Grouping(Preparation(), balanced=True))
 
 
-def prototype_loss(support: Tensor, query: Tensor, distance: Literal["squared", "euclidean"] = "squared") -> Tensor:
+def prototype_loss(
+    support: Tensor,
+    query: Tensor,
+    distance: Literal["squared", "euclidean"] = "squared",
+    temperature: float = 1.0,
+) -> Tensor:
     """Mean cross-entropy of queries against class means (the paper's loss of MP).
 
     Args:
         support: (tasks, way, observations, d) embeddings.
         query: (tasks, way, queries, d) embeddings.
         distance: squared or plain Euclidean.
+        temperature: What distances are divided by.
     """
     way, queries = query.shape[1:3]
     prototypes = support.float().mean(2)
@@ -73,7 +82,7 @@ def prototype_loss(support: Tensor, query: Tensor, distance: Literal["squared", 
     if distance == "euclidean":
         distances = distances.clamp(min=1e-12).sqrt()
     labels = torch.arange(way, device=query.device).repeat_interleave(queries).repeat(len(query))
-    return functional.cross_entropy(-distances.flatten(0, 1), labels)
+    return functional.cross_entropy(-distances.flatten(0, 1) / temperature, labels)
 
 
 PREPARATIONS = {
@@ -145,7 +154,8 @@ class MP(Method):
             items = torch.cat([task.support, task.query], 2)  # (tasks, way, observations + queries)
             images = augment(classes.images[items.flatten()], augmentation, generator)
             embedded = model(images).unflatten(0, items.shape)
-            return prototype_loss(embedded[:, :, :observations], embedded[:, :, observations:], config.distance)
+            support, query = embedded[:, :, :observations], embedded[:, :, observations:]
+            return prototype_loss(support, query, config.distance, config.temperature)
 
         settings = plan.settings(known, config, way=way, observations=observations, queries=queries)
         seconds = train(model, loss, config.schedule, desk, title="mp", settings=settings)

@@ -1,0 +1,136 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from medi.bench import run as bench_run
+from medi.bench.choose import try_candidates
+from medi.bench.grid import Run
+from medi.bench.run import run_grid
+from medi.errors import InputError
+from medi.files import read_journal
+from medi.methods import MP
+from medi.methods.mp import MPConfig
+from medi.progress import Silent
+from medi.train.loop import Schedule
+
+FIELDS = {
+    "dataset", "method", "config", "sampler", "way", "observations", "regime", "score", "seed", "acc", "nmi", "ari",
+    "chance", "acc_ci95", "episodes", "balance", "network", "seconds", "device", "torch", "version", "commit",
+}  # fmt: skip
+KMEANS = Run("glyphs", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
+TINY = Run("glyphs", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0)
+
+
+@pytest.fixture(autouse=True)
+def tiny_config(monkeypatch, glyphs):
+    config = MPConfig(queries=3, images=60, schedule=Schedule(steps=4))
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": config})
+    monkeypatch.setattr(bench_run, "load", lambda name, device: glyphs)
+
+
+def go(runs, out, **options):
+    defaults = {"episodes": 5, "device": torch.device("cpu"), "resume": False, "reporter": Silent()}
+    return run_grid(runs, out, **(defaults | options))
+
+
+def test_every_run_is_a_row_with_all_that_it_came_from(tmp_path):
+    rows = go([KMEANS, replace(KMEANS, regime="grouped"), TINY], tmp_path / "out")
+    assert read_journal(tmp_path / "out" / "results.jsonl") == rows
+    assert all(set(row) >= FIELDS for row in rows)
+    assert rows[0]["sampler"] is None
+    assert rows[0]["network"] is None
+    assert rows[2]["network"] == "conv4"
+    assert rows[2]["balance"] is True
+    assert rows[2]["settings"]["schedule"]["steps"] == 4
+    assert all(0 <= row["acc"] <= 1 and 0 < row["chance"] < 1 and row["acc_ci95"] > 0 for row in rows)
+
+
+def test_pooled_scores_have_no_interval_over_episodes(tmp_path):
+    (row,) = go([replace(KMEANS, score="pooled")], tmp_path / "out")
+    assert row["acc_ci95"] is None
+    assert row["episodes"] == 1
+
+
+def test_a_grid_is_continued_without_repeating_or_losing_a_run(tmp_path):
+    out = tmp_path / "out"
+    first = go([KMEANS], out)
+    rows = go([KMEANS, replace(KMEANS, seed=1)], out, resume=True)
+    assert rows[0] == first[0]
+    assert len(read_journal(out / "results.jsonl")) == 2
+    go([KMEANS, replace(KMEANS, seed=1)], out, resume=True)
+    assert len(read_journal(out / "results.jsonl")) == 2
+
+
+def test_a_half_written_last_line_is_done_again(tmp_path):
+    out = tmp_path / "out"
+    runs = [KMEANS, replace(KMEANS, seed=1)]
+    whole = go(runs, out)
+    text = (out / "results.jsonl").read_text()
+    (out / "results.jsonl").write_text(text[:-40])
+    again = go(runs, out, resume=True)
+    timeless = [{k: v for k, v in row.items() if k != "seconds"} for row in whole]
+    assert [{k: v for k, v in row.items() if k != "seconds"} for row in again] == timeless
+    assert len([json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]) == 2
+
+
+def test_an_interrupted_grid_keeps_its_finished_runs(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    real = bench_run.train_learner
+
+    def interrupted(run, benchmark, desk):
+        if run.seed == 1:
+            raise KeyboardInterrupt
+        return real(run, benchmark, desk)
+
+    monkeypatch.setattr(bench_run, "train_learner", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        go([KMEANS, replace(KMEANS, seed=1)], out)
+    assert [row["seed"] for row in read_journal(out / "results.jsonl")] == [0]
+
+
+def test_a_folder_that_is_not_empty_is_only_used_on_request(tmp_path):
+    (tmp_path / "out").mkdir()
+    go([KMEANS], tmp_path / "out")  # an empty one is fine
+    with pytest.raises(InputError, match="add --resume"):
+        go([KMEANS], tmp_path / "out")
+
+
+def test_the_same_seed_gives_the_same_row_and_another_seed_another(tmp_path):
+    one, two, other = (
+        go([replace(TINY, seed=seed)], tmp_path / name)[0]["acc"] for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert one == two
+    assert one != other
+
+
+def test_a_trained_model_is_used_again_for_another_regime(tmp_path):
+    out = tmp_path / "out"
+    go([TINY], out)
+    models = {path: path.stat().st_mtime_ns for path in (out / "models").glob("*.safetensors")}
+    go([TINY, replace(TINY, regime="transductive")], out, resume=True)
+    assert {path: path.stat().st_mtime_ns for path in (out / "models").glob("*.safetensors")} == models
+
+
+def test_too_many_observations_are_refused_before_training(tmp_path):
+    with pytest.raises(InputError, match="images but a task needs"):
+        go([replace(TINY, observations=50)], tmp_path / "out")
+    assert not (tmp_path / "out" / "models").exists()
+
+
+def test_candidates_are_compared_on_held_out_known_classes_and_continued(tmp_path, monkeypatch, glyphs):
+    from medi.bench import choose
+
+    known_only = replace(glyphs, known=glyphs.known.of_classes(range(12)))
+    monkeypatch.setattr(choose, "load", lambda name, device: known_only)
+    options = {"episodes": 3, "device": torch.device("cpu"), "reporter": Silent()}
+    runs = [replace(TINY, way=2), replace(TINY, way=2, regime="transductive")]
+    first = try_candidates(runs, tmp_path, resume=False, **options)
+    rows = read_journal(tmp_path / "choices.jsonl")
+    assert len(rows) == 2 * 5
+    assert not {name for row in rows for name in row["held_out"]} & set(glyphs.novel.class_names)
+    assert [summary.splits for summary in first] == [5, 5]
+    again = try_candidates(runs, tmp_path, resume=True, **options)
+    assert again == first
+    assert len(read_journal(tmp_path / "choices.jsonl")) == 10

@@ -1,0 +1,133 @@
+"""The program as a person runs it: exit codes, one line on stderr, nothing half-done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import medi
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "medi", *arguments]
+    environment = ENVIRONMENT | options.pop("env", {})
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, **options)
+
+
+def bench(out: Path, *more: str, **options) -> subprocess.CompletedProcess[str]:
+    return run("bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out", str(out), *more, **options)
+
+
+def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """Exit code 2, exactly one line on stderr, no traceback, and the parts in it."""
+    assert result.returncode == 2, result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_help_needs_no_torch():
+    code = (
+        "import sys; sys.argv = ['medi', '--help']\n"
+        "from medi.cli import main\n"
+        "try: main()\n"
+        "finally: assert not {'torch', 'sklearn', 'scipy', 'matplotlib'} & set(sys.modules), 'too much imported'"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert "bench" in result.stdout
+
+
+def test_the_version_is_the_packages():
+    assert run("--version").stdout.strip() == f"medi {medi.__version__}"
+
+
+@pytest.mark.parametrize("command", [[], ["bench"], ["data"]])
+def test_a_command_without_its_verb_shows_help(command):
+    result = run(*command)
+    assert result.returncode == 0
+    assert "Usage" in result.stdout
+
+
+def test_a_benchmark_runs_and_its_table_prints(tmp_path):
+    done = bench(tmp_path / "out", "--seeds", "1", "--episodes", "3", "--way", "5", "--regime", "honest,grouped")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+    assert [row["regime"] for row in rows] == ["honest", "grouped"]
+    for form, sign in (("text", "not published"), ("md", "| ACC |"), ("csv", "dataset,task"), ("latex", r"\toprule")):
+        table = run("bench", "table", "--results", str(tmp_path / "out"), "--format", form)
+        assert table.returncode == 0, table.stderr
+        assert sign in table.stdout
+
+
+def test_names_that_do_not_exist_suggest_the_nearest(tmp_path):
+    out = str(tmp_path / "out")
+    fails(
+        run("bench", "run", "--dataset", "cifar11", "--method", "mp", "--out", out), "cifar11", "did you mean 'cifar10'"
+    )
+    fails(run("bench", "run", "--dataset", "glyphs", "--method", "pm", "--out", out), "unknown method 'pm'")
+    fails(bench(tmp_path / "out", "--config", "papper"), "papper")
+    fails(bench(tmp_path / "out", "--regime", "honset"), "did you mean 'honest'")
+    fails(bench(tmp_path / "out", "--sampler", "uniforn"), "did you mean 'uniform'")
+    fails(bench(tmp_path / "out", "--score", "episodes"), "did you mean 'episode'")
+    fails(bench(tmp_path / "out", "--device", "gpu"), "gpu")
+    fails(run("bench", "tabel"), "table")
+    fails(bench(tmp_path / "out", "--sedes", "1"), "--seeds")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(tmp_path):
+    result = run(
+        *("bench", "run", "--dataset", "cifar10", "--method", "kmeans", "--out", str(tmp_path / "out")),
+        env={"MEDI_DATA": str(tmp_path / "nowhere")},
+    )
+    fails(result, "nowhere", "medi data fetch cifar10")
+
+
+def test_more_observations_than_images_are_refused_with_the_numbers(tmp_path):
+    fails(bench(tmp_path / "out", "--observations", "19"), "19 observations", "20 images")
+    fails(bench(tmp_path / "way", "--way", "5000"), "5000")
+
+
+def test_an_out_folder_with_something_in_it_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    fails(bench(tmp_path), "--resume")
+    fails(bench(tmp_path / "notes.txt"), "notes.txt")
+
+
+@pytest.mark.skipif(not Path("/proc/1").exists(), reason="needs a folder that nobody may write to")
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    fails(bench(Path("/proc/1/medi-out")), "/proc/1/medi-out")
+
+
+def test_results_that_are_not_there_are_named(tmp_path):
+    fails(run("bench", "table", "--results", str(tmp_path / "none")), "none", "medi bench run")
+    fails(run("bench", "table", "--results", str(tmp_path), "--format", "pdf"), "pdf")
+
+
+def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "medi", "bench", "run", "--dataset", "glyphs", "--method", "kmeans,mp"]
+    command += ["--out", str(out), "--seeds", "1", "--episodes", "2", "--way", "5"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    deadline = time.monotonic() + 60
+    while not (out / "models").exists() and time.monotonic() < deadline:  # MP has started to train
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    finished = (out / "results.jsonl").read_text()
+    assert '"method": "kmeans"' in finished
+    resumed = subprocess.run([*command, "--resume", "--config", "default", "--method", "kmeans"], capture_output=True,
+                             text=True, timeout=60, env=ENVIRONMENT)  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
+    assert (out / "results.jsonl").read_text() == finished

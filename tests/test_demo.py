@@ -1,0 +1,41 @@
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from medi import demo
+from medi.methods import MP
+from medi.methods.mp import MPConfig
+from medi.report.sheet import Strip, Thumbnail, contact_sheet
+from medi.train.loop import Schedule
+
+
+def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "EPISODES", 3)
+    quick = MPConfig(queries=3, images=60, schedule=Schedule(steps=8, rate=3e-3))
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "cpu": quick})
+    (tmp_path / "mine.txt").write_text("kept")
+    for _ in range(2):
+        demo.run_demo(tmp_path)
+        rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+        assert {(row["method"], row["regime"]) for row in rows} == {
+            (method, regime) for method in ("kmeans", "mp") for regime in ("honest", "transductive", "grouped")
+        }
+        picture = Image.open(tmp_path / "discovered.png")
+        assert picture.width > 600
+        assert np.asarray(picture).std() > 10  # something is drawn
+    assert (tmp_path / "mine.txt").read_text() == "kept"
+    assert "Accuracy on unseen letters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_contact_sheet_frames_the_wrong_ones_in_red(channels):
+    image = np.full((channels, 32, 32), 200, np.uint8)
+    strips = [Strip("group 1", "", [Thumbnail(image)], [Thumbnail(image, wrong=True)]), Strip("group 2", "", [], [])]
+    pixels = np.asarray(contact_sheet(strips, "title", "legend")).astype(int)
+    red = (pixels[:, :, 0] > 180) & (pixels[:, :, 1] < 80) & (pixels[:, :, 2] < 80)
+    assert red.any()
+    plain = [Strip("group 1", "", [Thumbnail(image)], [])]
+    pixels = np.asarray(contact_sheet(plain, "title", "legend")).astype(int)
+    assert not ((pixels[:, :, 0] > 180) & (pixels[:, :, 1] < 80) & (pixels[:, :, 2] < 80)).any()
