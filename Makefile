@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow lint results format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/medi demo --out demo
@@ -18,6 +18,9 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+results: $(VENV)/.ready
+	$(BIN)/python results/render.py
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

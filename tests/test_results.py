@@ -1,0 +1,27 @@
+"""Numbers in the documents are those of the committed results, and documents do not point at nothing."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def generated() -> dict[Path, str]:
+    spec = importlib.util.spec_from_file_location("render", ROOT / "results" / "render.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.files()
+
+
+def test_every_table_is_what_the_committed_results_give():
+    for path, text in generated().items():
+        assert path.read_text() == text, f"{path.name} is out of date: run `make results`"
+
+
+@pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+        assert (document.parent / target).exists(), target
