@@ -25,3 +25,12 @@ def test_every_table_is_what_the_committed_results_give():
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
         assert (document.parent / target).exists(), target
+
+
+def test_the_readmes_python_works():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    labels = names["groups"].labels[0].view(3, 3)
+    assert (labels == labels[:, :1]).all()
+    assert names["groups"].assign(names["features"], names["torch"].tensor([[3, 23, 43]])).labels.shape == (1, 3)
