@@ -35,7 +35,8 @@ from medi.metrics import score_episodes
 from medi.nets import build
 from medi.progress import Silent
 from medi.train.devices import choose_device, describe_device, wait_for
-from medi.train.loop import Desk, Schedule
+from medi.train.loop import Desk
+from medi.train.schedule import Schedule
 
 WAY, SHOTS, QUERIES = 5, 5, 15
 

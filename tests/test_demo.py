@@ -8,7 +8,7 @@ from medi import demo
 from medi.methods import MP
 from medi.methods.mp import MPConfig
 from medi.report.sheet import Strip, Thumbnail, contact_sheet
-from medi.train.loop import Schedule
+from medi.train.schedule import Schedule
 
 
 def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch, capsys):

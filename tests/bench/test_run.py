@@ -13,7 +13,7 @@ from medi.files import read_journal
 from medi.methods import MP
 from medi.methods.mp import MPConfig
 from medi.progress import Silent
-from medi.train.loop import Schedule
+from medi.train.schedule import Schedule
 
 FIELDS = {
     "dataset", "method", "config", "sampler", "way", "observations", "regime", "score", "seed", "acc", "nmi", "ari",

@@ -10,7 +10,8 @@ from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan, method_of
 from medi.methods.mp import MP, MPConfig, prototype_loss
-from medi.train.loop import Desk, Schedule
+from medi.train.loop import Desk
+from medi.train.schedule import Schedule
 
 
 def blobs(classes: int = 6, each: int = 25, seed: int = 0) -> ImageSet:

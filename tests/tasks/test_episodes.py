@@ -3,9 +3,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.tasks import UniformSampler, make_sampler
+from medi.tasks.views import ViewsConfig
+from medi.train.loop import Desk
 
 
 @given(
@@ -73,4 +76,13 @@ def test_too_few_classes_or_images_are_errors_with_the_numbers_and_the_cure():
 def test_an_unknown_sampler_suggests_the_nearest():
     known = ImageSet(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.tensor([0, 0, 1, 1]), ("a", "b"))
     with pytest.raises(InputError, match="did you mean 'uniform'"):
-        make_sampler("unifrom", known, way=2, observations=1, queries=1)
+        make_sampler(
+            "unifrom",
+            known,
+            way=2,
+            observations=1,
+            queries=1,
+            views=ViewsConfig(),
+            augmentation=Augmentation(),
+            desk=Desk(),
+        )

@@ -10,7 +10,8 @@ from medi.errors import InputError
 from medi.files import read_journal
 from medi.train.checkpoint import load_checkpoint, save_checkpoint
 from medi.train.devices import choose_device
-from medi.train.loop import Desk, Schedule, train
+from medi.train.loop import Desk, Validation, train
+from medi.train.schedule import Schedule
 
 SETTINGS = {"task": "toy"}
 
@@ -147,3 +148,40 @@ def test_a_device_that_is_not_there_or_not_known_is_refused(monkeypatch):
         choose_device("cuda")
     with pytest.raises(InputError, match="unknown device 'cdua'"):
         choose_device("cdua")
+
+
+def test_the_best_weights_on_the_way_are_kept_and_an_interruption_does_not_change_which(tmp_path):
+    # The score of a look depends on the weights alone; it is made to peak in the middle.
+    scores = [0.2, 0.9, 0.5, 0.4]
+
+    def fit(folder: Path | None, stop_at: int | None = None) -> dict[str, Tensor]:
+        model = network()
+        looks = iter(scores if not (folder and list(folder.glob("toy-*.safetensors"))) else scores[2:])
+        validation = Validation(25, lambda: next(looks))
+        desk = Desk(seed=1, folder=folder, checkpoint_seconds=0)
+        train(
+            model, loss_of(model, stop_at), Schedule(100), desk, title="toy", settings=SETTINGS, validation=validation
+        )
+        return model.state_dict()
+
+    best = fit(None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path, stop_at=60)
+    continued = fit(tmp_path)
+    assert all(torch.equal(best[name], continued[name]) for name in best)
+    last = run(None, Schedule(100))
+    assert not all(torch.equal(best[name], last[name]) for name in best)
+
+
+def test_parameters_named_in_factors_learn_at_their_own_rate():
+    model = nn.ModuleDict({"body": nn.Linear(4, 4), "head": nn.Linear(4, 2)})
+    start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+    def loss(generator: torch.Generator) -> Tensor:
+        return model["head"](model["body"](torch.randn(8, 4, generator=generator))).square().mean()
+
+    schedule = Schedule(steps=1, rate=0.1, shape="constant", factors={"head": 0.01})
+    train(model, loss, schedule, Desk(), title="toy", settings={})
+    moved = {name: float((tensor - start[name]).abs().max()) for name, tensor in model.state_dict().items()}
+    assert moved["body.weight"] == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the rate itself
+    assert moved["head.weight"] == pytest.approx(0.001, rel=1e-3)

@@ -20,6 +20,7 @@ from medi.errors import InputError
 from medi.files import append_to_journal, make_folder, read_journal
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter
+from medi.tasks.views import views_config
 from medi.train.devices import describe_device, wait_for
 from medi.train.loop import Desk
 
@@ -66,6 +67,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
         observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
         augmentation=benchmark.facts.augmentation,
         sampler=run.sampler or "uniform",
+        views=views_config(run.dataset),
         equal_sizes=run.observations != ALL,
         desk=desk,
     )

@@ -24,6 +24,7 @@ from torch import Tensor
 from medi.data.facts import QUERIES, Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError, unknown_name
+from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 
 
@@ -37,6 +38,7 @@ class Plan:
         queries: Items of each class asked about in a training task.
         augmentation: What leaves the class of an image alone.
         sampler: How training tasks are drawn.
+        views: Settings of CATA's network, where that is the sampler.
         equal_sizes: Every novel class has equally many observations, as in the paper; a method may use that.
         desk: Device, seed, folder and progress.
     """
@@ -46,6 +48,7 @@ class Plan:
     queries: int = QUERIES
     augmentation: Augmentation = field(default_factory=Augmentation)
     sampler: str = "uniform"
+    views: ViewsConfig = field(default_factory=ViewsConfig)
     equal_sizes: bool = False
     desk: Desk = field(default_factory=Desk)
 
@@ -64,7 +67,8 @@ class Plan:
             "known": known.fingerprint(),
             "config": {name: value for name, value in asdict(config).items() if name != "grouping"},
             "augmentation": asdict(self.augmentation),
-            "task": task | {"sampler": self.sampler} if task else None,
+            "task": task,
+            "views": asdict(self.views) if task and self.sampler == "cata" else None,
         }
 
 

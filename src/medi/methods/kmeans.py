@@ -14,7 +14,7 @@ from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
 from medi.nets import build, place
 from medi.nets.encode import network_encoder
-from medi.train.loop import Schedule
+from medi.train.schedule import Schedule
 from medi.train.supervised import train_classifier
 
 

@@ -25,7 +25,8 @@ from medi.methods.embedding import EmbeddingLearner, Grouping
 from medi.nets import build, place
 from medi.nets.encode import network_encoder
 from medi.tasks import make_sampler
-from medi.train.loop import Schedule, train
+from medi.train.loop import train
+from medi.train.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,16 @@ class MP(Method):
         classes = known.with_rotations() if config.rotations else known
         way = min(config.way or plan.way, classes.n_classes)
         observations, queries = config.observations or plan.observations, config.queries or plan.queries
-        sampler = make_sampler(plan.sampler, classes, way=way, observations=observations, queries=queries)
+        sampler = make_sampler(
+            plan.sampler,
+            classes,
+            way=way,
+            observations=observations,
+            queries=queries,
+            views=plan.views,
+            augmentation=plan.augmentation,
+            desk=desk,
+        )
         tasks = max(1, config.images // (way * (observations + queries)))
         model = build(config.network, tuple(known.images.shape[1:]), embedding=config.embedding, seed=desk.seed)
         model = place(model, desk.device)

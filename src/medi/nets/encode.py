@@ -23,15 +23,21 @@ def network_encoder(
     of the same call.
     """
 
-    @torch.inference_mode()
     def encode(images: Tensor) -> Tensor:
         model.eval()
-        parts = []
-        size = BATCH.get(device.type, BATCH["cpu"])
-        for start in range(0, len(images), size):
-            batch = images[start : start + size]
-            with mixed_precision(device, precision):
-                parts.append(model(to_float(batch.to(device))).float())
-        return torch.cat(parts)
+        return in_batches(lambda batch: model(to_float(batch)).float(), device, images, precision=precision)
 
     return encode
+
+
+@torch.inference_mode()
+def in_batches(
+    function: Callable[..., Tensor], device: torch.device, *inputs: Tensor, precision: Precision = "auto"
+) -> Tensor:
+    """Apply a function to inputs (n, …) a batch at a time, on the device and without gradients; results (n, …)."""
+    size = BATCH.get(device.type, BATCH["cpu"])
+    parts = []
+    for start in range(0, len(inputs[0]), size):
+        with mixed_precision(device, precision):
+            parts.append(function(*(values[start : start + size].to(device) for values in inputs)))
+    return torch.cat(parts)

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
+from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import unknown_name
+from medi.tasks.cata import CataSampler
 from medi.tasks.episodes import Sampler, Task, UniformSampler
+from medi.tasks.views import ViewsConfig, find_views
+from medi.train.loop import Desk
 
-__all__ = ["SAMPLERS", "Sampler", "Task", "UniformSampler", "make_sampler"]
+__all__ = ["SAMPLERS", "CataSampler", "Sampler", "Task", "UniformSampler", "make_sampler"]
 
-SAMPLERS: Mapping[str, type[UniformSampler]] = MappingProxyType({"uniform": UniformSampler})
+SAMPLERS = ("uniform", "cata")
 
 
-def make_sampler(name: str, known: ImageSet, *, way: int, observations: int, queries: int) -> Sampler:
-    """The task sampler of a name over the known classes."""
+def make_sampler(
+    name: str,
+    known: ImageSet,
+    *,
+    way: int,
+    observations: int,
+    queries: int,
+    views: ViewsConfig,
+    augmentation: Augmentation,
+    desk: Desk,
+) -> Sampler:
+    """The task sampler of a name over the known classes; CATA's network is trained (or found trained) first."""
     if name not in SAMPLERS:
         raise unknown_name("sampler", name, SAMPLERS)
-    return SAMPLERS[name](known.labels, way, observations, queries, known.class_names)
+    size = (way, observations, queries, known.class_names)
+    uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
+    if name == "uniform":
+        return uniform
+    sampler = CataSampler(known.labels, find_views(known, views, desk, augmentation), *size)
+    desk.reporter.say(sampler.describe())
+    return sampler

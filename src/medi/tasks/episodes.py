@@ -93,13 +93,22 @@ class UniformSampler:
 
     def sample(self, tasks: int, generator: torch.Generator) -> Task:
         """Draw a batch of tasks on the device of the labels."""
-        device = self._items.device
-        rows = torch.rand(tasks, len(self.classes), generator=generator, device=device).topk(self.way).indices
-        # Random keys, largest first, are a draw without replacement from every class of every task at once.
-        keys = torch.rand(tasks, self.way, self._items.shape[1], generator=generator, device=device)
-        keys.masked_fill_(self._absent[rows], -1.0)
-        chosen = keys.topk(self.observations + self.queries).indices
-        items = self._items[rows[:, :, None], chosen]
+        candidates, rows = self._candidates(tasks, generator)
+        return self._draw(candidates, rows, torch.rand(candidates.shape, generator=generator, device=candidates.device))
+
+    def _candidates(self, tasks: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Classes drawn for each task, (tasks, way) rows of the table, and all their items (tasks, way, items)."""
+        keys = torch.rand(tasks, len(self.classes), generator=generator, device=self._items.device)
+        rows = keys.topk(self.way).indices
+        return self._items[rows], rows
+
+    def _draw(self, candidates: Tensor, rows: Tensor, keys: Tensor) -> Task:
+        """Tasks of the candidates with the largest keys (tasks, way, items).
+
+        Random keys, largest first, are a draw without replacement from every class of every task at once.
+        """
+        chosen = keys.masked_fill(self._absent[rows], -torch.inf).topk(self.observations + self.queries).indices
+        items = candidates.gather(2, chosen)
         return Task(items[:, :, : self.observations], items[:, :, self.observations :], self.classes[rows])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,50 +28,24 @@ from medi.train.checkpoint import (
     unpack_optimiser,
     with_prefix,
 )
-from medi.train.devices import Precision, mixed_precision
+from medi.train.devices import mixed_precision
+from medi.train.schedule import Schedule
 
 Loss = Callable[[torch.Generator], Tensor]
 """One step's loss: draws its own batch with the generator it is given and returns a scalar."""
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """How long and how fast to learn.
+class Validation:
+    """Chooses the length of a training: the weights that scored best are the ones that stay.
 
     Attributes:
-        steps: Gradient steps.
-        rate: Largest learning rate.
-        optimiser: adam (with decoupled weight decay), or sgd with Nesterov momentum 0.9.
-        decay: Weight decay.
-        shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down).
-        halve_every: Steps between two halvings.
-        clip: Largest norm of the gradient, or none.
-        precision: bfloat16 where the device likes it (auto), or one of the two everywhere.
+        every: Steps between two looks.
+        score: Called with the model in evaluation mode; more is better.
     """
 
-    steps: int
-    rate: float = 1e-3
-    optimiser: Literal["adam", "sgd"] = "adam"
-    decay: float = 0.0
-    shape: Literal["constant", "halve", "cosine", "onecycle"] = "cosine"
-    halve_every: int = 2000
-    clip: float | None = None
-    precision: Precision = "auto"
-
-    def rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
-        done = step / self.steps
-        match self.shape:
-            case "constant":
-                return self.rate
-            case "halve":
-                return self.rate * 0.5 ** (step // self.halve_every)
-            case "cosine":
-                return self.rate * 0.5 * (1 + math.cos(math.pi * done))
-            case "onecycle":
-                if done < 0.1:
-                    return self.rate * (0.05 + 0.95 * done / 0.1)
-                return self.rate * 0.5 * (1 + math.cos(math.pi * (done - 0.1) / 0.9))
+    every: int
+    score: Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -98,7 +72,14 @@ class Desk:
 
 
 def train(
-    model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk, *, title: str, settings: Mapping[str, Any]
+    model: nn.Module,
+    loss: Loss,
+    schedule: Schedule,
+    desk: Desk,
+    *,
+    title: str,
+    settings: Mapping[str, Any],
+    validation: Validation | None = None,
 ) -> float:
     """Train a model in place, or take it from the desk's folder where it was trained before.
 
@@ -109,11 +90,12 @@ def train(
         desk: Device, seed, folder and progress.
         title: A short name: in the progress bar, and of the checkpoint's and the log's files.
         settings: JSON-able, all that the training depends on beside the schedule and the seed.
+        validation: Keeps the best weights on the way rather than the last.
 
     Returns:
         Seconds the training took, those before an interruption included.
     """
-    run = _Run(model, loss, schedule, desk, title, settings)
+    run = _Run(model, loss, schedule, desk, title, settings, validation)
     # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
     with torch.random.fork_rng([desk.device] if desk.device.type == "cuda" else []):
         torch.manual_seed(desk.seed)
@@ -130,14 +112,24 @@ class _Run:
     LOG_EVERY = 25
 
     def __init__(
-        self, model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk, title: str, settings: Mapping[str, Any]
+        self,
+        model: nn.Module,
+        loss: Loss,
+        schedule: Schedule,
+        desk: Desk,
+        title: str,
+        settings: Mapping[str, Any],
+        validation: Validation | None,
     ) -> None:
         self.model, self.loss, self.schedule, self.desk, self.title = model, loss, schedule, desk, title
+        self.validation = validation
+        self.best: dict[str, Tensor] = {}
+        self.best_score = -math.inf
         self.settings = json.loads(json.dumps({**settings, "schedule": asdict(schedule)}))
         self.step = 0
         self.seconds = 0.0
         self.generator = desk.generator()
-        self.optimiser = _optimiser(model, schedule, desk.device)
+        self.optimiser = schedule.make_optimiser(model)
         # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
         digest = sha256(json.dumps([self.settings, desk.seed], sort_keys=True).encode()).hexdigest()[:12]
         self.checkpoint = desk.folder / f"{title}-{digest}.safetensors" if desk.folder else None
@@ -155,6 +147,8 @@ class _Run:
             while self.step < self.schedule.steps:
                 total += self.train_step()
                 self.step += 1
+                if self.validation and (self.step % self.validation.every == 0 or self.step == self.schedule.steps):
+                    self.validate(self.validation)
                 if self.step % self.LOG_EVERY == 0 or self.step == self.schedule.steps:
                     # The only place that waits for the device.
                     since = self.step % self.LOG_EVERY or self.LOG_EVERY
@@ -165,12 +159,25 @@ class _Run:
                     if time.monotonic() - saved >= self.desk.checkpoint_seconds:
                         self.save()
                         saved = time.monotonic()
+        if self.best:
+            self.model.load_state_dict(self.best)
         self.save()
+
+    def validate(self, validation: Validation) -> None:
+        """Score the model as it is; remember its weights where they are the best so far."""
+        self.model.eval()
+        score = validation.score()
+        self.model.train()
+        if score > self.best_score:
+            self.best_score = score
+            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        if self.log:
+            append_to_journal(self.log, {"step": self.step, "validation": score})
 
     def train_step(self) -> Tensor:
         """One batch, one update; returns the loss, still on the device."""
         for group in self.optimiser.param_groups:
-            group["lr"] = self.schedule.rate_at(self.step)
+            group["lr"] = self.schedule.rate_at(self.step) * group["factor"]
         with mixed_precision(self.desk.device, self.schedule.precision):
             loss = self.loss(self.generator)
         self.optimiser.zero_grad(set_to_none=True)
@@ -204,7 +211,8 @@ class _Run:
         facts: dict[str, Any] = {"step": self.step, "seconds": self.seconds, "settings": self.settings}
         if self.step < self.schedule.steps:
             slots, facts["optimiser"] = pack_optimiser(self.optimiser)
-            tensors |= with_prefix("optimiser", slots)
+            tensors |= with_prefix("optimiser", slots) | with_prefix("best", self.best)
+            facts["best_score"] = self.best_score if self.best else None
             tensors |= {"generator/own": self.generator.get_state(), "generator/torch": torch.get_rng_state()}
             if self.desk.device.type == "cuda":
                 tensors["generator/cuda"] = torch.cuda.get_rng_state(self.desk.device)
@@ -222,23 +230,9 @@ class _Run:
         self.forget_after(self.step)
         if self.step < self.schedule.steps:
             unpack_optimiser(self.optimiser, under_prefix("optimiser", tensors), facts["optimiser"])
+            self.best = {name: t.to(self.desk.device) for name, t in under_prefix("best", tensors).items()}
+            self.best_score = facts["best_score"] if self.best else -math.inf
             self.generator.set_state(tensors["generator/own"])
             torch.set_rng_state(tensors["generator/torch"])
             if self.desk.device.type == "cuda" and "generator/cuda" in tensors:
                 torch.cuda.set_rng_state(tensors["generator/cuda"], self.desk.device)
-
-
-def _optimiser(model: nn.Module, schedule: Schedule, device: torch.device) -> torch.optim.Optimizer:
-    fused = device.type == "cuda"
-    match schedule.optimiser:
-        case "adam":
-            return torch.optim.AdamW(model.parameters(), lr=schedule.rate, weight_decay=schedule.decay, fused=fused)
-        case "sgd":
-            return torch.optim.SGD(
-                model.parameters(),
-                lr=schedule.rate,
-                momentum=0.9,
-                nesterov=True,
-                weight_decay=schedule.decay,
-                fused=fused,
-            )

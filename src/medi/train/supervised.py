@@ -13,7 +13,8 @@ from medi.data.augment import augment
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.nets import Network
-from medi.train.loop import Desk, Schedule, train
+from medi.train.loop import Desk, train
+from medi.train.schedule import Schedule
 
 
 def train_classifier(

@@ -1,0 +1,79 @@
+"""CATA, the clustering-rule-aware task sampler: every task is drawn from one view (the paper's Algorithm 1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from medi.tasks.episodes import Task, UniformSampler
+from medi.tasks.views import Views
+
+
+class CataSampler(UniformSampler):
+    """N-way tasks whose items share a view; views are drawn in proportion to their size.
+
+    Where a class has too few items in a task's view, it is topped up with items for which that view comes second, then
+    third; `topped_up` says how often. No item appears twice in a task.
+
+    Args:
+        labels: (n,) int64, the class of every item.
+        views: The views of the same items.
+        way: Classes in a task.
+        observations: Observed items of each class.
+        queries: Items of each class to ask about.
+        names: Class names for messages.
+        soft: Draw items by the probability that the view's head gives them, rather than by their dominating view.
+    """
+
+    def __init__(
+        self,
+        labels: Tensor,
+        views: Views,
+        way: int,
+        observations: int,
+        queries: int,
+        names: tuple[str, ...] | None = None,
+        *,
+        soft: bool = False,
+    ) -> None:
+        super().__init__(labels, way, observations, queries, names)
+        self.views, self.soft = views, soft
+        self._ranks = views.ranks
+        self._sizes = views.sizes.float()
+
+    def sample(self, tasks: int, generator: torch.Generator) -> Task:
+        """Draw a batch of tasks, each from one view."""
+        return self.sample_with_views(tasks, generator)[0]
+
+    def sample_with_views(self, tasks: int, generator: torch.Generator) -> tuple[Task, Tensor]:
+        """A batch of tasks and the view (tasks,) each was drawn from."""
+        view = torch.multinomial(self._sizes, tasks, replacement=True, generator=generator)
+        candidates, rows = self._candidates(tasks, generator)
+        random = torch.rand(candidates.shape, generator=generator, device=candidates.device)
+        of_view = view[:, None, None]
+        if self.soft:
+            gumbel = -(-random.clamp(min=1e-20).log()).log()
+            keys = self.views.log_probabilities[candidates, of_view] + gumbel
+        else:
+            keys = random - self._ranks[candidates, of_view]  # a view's own items come before all others
+        task = self._draw(candidates, rows, keys)
+        return self._mixed(task, generator), view
+
+    def topped_up(self, tasks: int = 200) -> float:
+        """Share of items that had to be taken from another view than their task's, over a sample of tasks."""
+        generator = torch.Generator(self._items.device).manual_seed(0)
+        task, view = self.sample_with_views(tasks, generator)
+        items = torch.cat([task.support, task.query], 2)
+        return float((self._ranks[items, view[:, None, None]] > 0).float().mean())
+
+    def describe(self) -> str:
+        """View sizes and the share of topped-up items, in words."""
+        sizes = " + ".join(map(str, self.views.sizes.tolist()))
+        return f"CATA: views of {sizes} items; {100 * self.topped_up():.1f} % of a task's items come from another view"
+
+    def _mixed(self, task: Task, generator: torch.Generator) -> Task:
+        """The same tasks with observations and queries redrawn: those of the task's own view came first."""
+        items = torch.cat([task.support, task.query], 2)
+        order = torch.rand(items.shape, generator=generator, device=items.device).argsort(2)
+        items = items.gather(2, order)
+        return Task(items[:, :, : self.observations], items[:, :, self.observations :], task.classes)

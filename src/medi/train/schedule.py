@@ -1,0 +1,69 @@
+"""How long and how fast to learn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+import torch
+from torch import nn
+
+from medi.train.devices import Precision
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to learn.
+
+    Attributes:
+        steps: Gradient steps.
+        rate: Largest learning rate.
+        optimiser: adam (with decoupled weight decay), or sgd with Nesterov momentum 0.9.
+        decay: Weight decay.
+        shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down).
+        halve_every: Steps between two halvings.
+        clip: Largest norm of the gradient, or none.
+        factors: Other rates for some parameters, as factors by the first part of their name.
+        precision: bfloat16 where the device likes it (auto), or one of the two everywhere.
+    """
+
+    steps: int
+    rate: float = 1e-3
+    optimiser: Literal["adam", "sgd"] = "adam"
+    decay: float = 0.0
+    shape: Literal["constant", "halve", "cosine", "onecycle"] = "cosine"
+    halve_every: int = 2000
+    clip: float | None = None
+    precision: Precision = "auto"
+    factors: Mapping[str, float] = field(default_factory=dict)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        done = step / self.steps
+        match self.shape:
+            case "constant":
+                return self.rate
+            case "halve":
+                return self.rate * 0.5 ** (step // self.halve_every)
+            case "cosine":
+                return self.rate * 0.5 * (1 + math.cos(math.pi * done))
+            case "onecycle":
+                if done < 0.1:
+                    return self.rate * (0.05 + 0.95 * done / 0.1)
+                return self.rate * 0.5 * (1 + math.cos(math.pi * (done - 0.1) / 0.9))
+
+    def make_optimiser(self, model: nn.Module) -> torch.optim.Optimizer:
+        """An optimiser of a model's parameters; each group's `factor` multiplies the rate."""
+        groups = []
+        for factor, named in groupby(model.named_parameters(), key=lambda item: self._factor(item[0])):
+            groups.append({"params": [parameter for _, parameter in named], "factor": factor})
+        fused = next(model.parameters()).device.type == "cuda"
+        if self.optimiser == "adam":
+            return torch.optim.AdamW(groups, lr=self.rate, weight_decay=self.decay, fused=fused)
+        return torch.optim.SGD(groups, lr=self.rate, momentum=0.9, nesterov=True, weight_decay=self.decay, fused=fused)
+
+    def _factor(self, name: str) -> float:
+        return self.factors.get(name.split(".")[0], 1.0)
