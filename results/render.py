@@ -54,7 +54,7 @@ def headline(lines: list[Line]) -> str:
 def spread(line: Line) -> str:
     """Mean ± deviation over seeds."""
     cells = line.cells()
-    return f"{cells[5]} ± {cells[6]}"
+    return f"{cells[6]} ± {cells[7]}"
 
 
 def files() -> dict[Path, str]:

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,17 +13,14 @@ def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch,
     monkeypatch.setattr(demo, "EPISODES", 3)
     quick = MPConfig(queries=3, images=60, schedule=Schedule(steps=8, rate=3e-3))
     monkeypatch.setattr(MP, "configs", {**MP.configs, "cpu": quick})
-    (tmp_path / "mine.txt").write_text("kept")
+    (tmp_path / "results.jsonl").write_text("kept")
     for _ in range(2):
         demo.run_demo(tmp_path)
-        rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
-        assert {(row["method"], row["regime"]) for row in rows} == {
-            (method, regime) for method in ("kmeans", "mp") for regime in ("honest", "transductive", "grouped")
-        }
         picture = Image.open(tmp_path / "discovered.png")
         assert picture.width > 600
         assert np.asarray(picture).std() > 10  # something is drawn
-    assert (tmp_path / "mine.txt").read_text() == "kept"
+    assert (tmp_path / "results.jsonl").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"results.jsonl", "discovered.png"}
     assert "Accuracy on unseen letters" in capsys.readouterr().out
 
 

@@ -45,9 +45,7 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the model; made anew each time.")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
 ) -> None:
     """Learn from Latin and Cyrillic letters, then discover 20 letters of other scripts, in under a minute."""
     from medi.demo import run_demo

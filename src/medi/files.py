@@ -67,9 +67,9 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
 
     A broken line anywhere else is damage no crash of ours explains, and an error.
     """
-    if not path.exists():
-        return []
     with input_errors(path, "read"):
+        if not path.exists():
+            return []
         content = path.read_bytes()
     *lines, rest = content.split(b"\n")
     rows = []

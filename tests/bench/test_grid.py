@@ -48,7 +48,7 @@ def test_lists_are_split_and_repetitions_dropped():
     assert parse_observations("all") == ["all"]
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "five", "1,,x"])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "five", "1,,x", "²"])
 def test_observations_that_are_no_numbers_are_refused(text):
     with pytest.raises(InputError, match="--observations"):
         parse_observations(text)

@@ -53,6 +53,26 @@ def test_pooled_scores_have_no_interval_over_episodes(tmp_path):
     assert row["episodes"] == 1
 
 
+def test_runs_that_differ_in_their_scoring_set_are_scored_apart(tmp_path):
+    episode, pooled = go([KMEANS, replace(KMEANS, score="pooled")], tmp_path / "out")
+    assert (episode["episodes"], pooled["episodes"]) == (5, 1)
+    assert pooled["acc_ci95"] is None
+
+
+def test_the_oracle_uses_no_balance(tmp_path):
+    honest, grouped = go([TINY, replace(TINY, regime="grouped")], tmp_path / "out")
+    assert honest["balance"]
+    assert not grouped["balance"]
+
+
+def test_results_of_other_settings_are_never_mixed(tmp_path, monkeypatch):
+    go([TINY], tmp_path / "out")
+    other = MPConfig(queries=3, images=60, schedule=Schedule(steps=5))
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": other})
+    with pytest.raises(InputError, match="other settings"):
+        go([TINY], tmp_path / "out", resume=True)
+
+
 def test_a_grid_is_continued_without_repeating_or_losing_a_run(tmp_path):
     out = tmp_path / "out"
     first = go([KMEANS], out)

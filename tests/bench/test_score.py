@@ -56,13 +56,16 @@ def test_pooled_asks_about_every_other_image_of_the_drawn_classes(glyphs):
 
 def test_all_observes_the_training_split_and_asks_about_the_test_split(glyphs):
     split = hold_out(glyphs, range(4))
-    train = split.known.of_classes(range(4))
+    train = replace(split.novel, images=255 - split.novel.images)
     benchmark = replace(split, novel_train=train)
     questions = draw_questions(benchmark, replace(RUN, way=4, observations="all", score="pooled"), 1)
     assert questions.bag.shape == (1, len(train))
     assert torch.equal(questions.images[questions.query[0]], split.novel.images)
     with pytest.raises(InputError, match="leave --way out"):
         draw_questions(benchmark, replace(RUN, way=3, observations="all", score="pooled"), 1)
+    others = replace(split, novel_train=split.known.of_classes(range(4)))
+    with pytest.raises(InputError, match="the same classes"):
+        draw_questions(others, replace(RUN, way=4, observations="all", score="pooled"), 1)
     with pytest.raises(InputError, match="no training images"):
         draw_questions(glyphs, replace(RUN, observations="all", score="pooled"), 1)
 

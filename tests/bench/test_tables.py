@@ -13,7 +13,15 @@ RUN = Run("cifar10", "mp", "default", "uniform", 5, 5, "honest", "episode", 0)
 
 
 def row(run: Run, acc: float) -> dict:
-    return run.as_row() | {"acc": acc, "nmi": 0.4, "ari": 0.3, "chance": 0.313, "acc_ci95": 0.01, "episodes": 600}
+    return run.as_row() | {
+        "acc": acc,
+        "nmi": 0.4,
+        "ari": 0.3,
+        "chance": 0.313,
+        "acc_ci95": 0.01,
+        "episodes": 600,
+        "balance": True,
+    }
 
 
 def rows() -> list[dict]:
@@ -76,6 +84,14 @@ def test_results_are_found_in_a_folder_and_below_it(tmp_path):
         append_to_journal(tmp_path / name / "results.jsonl", result)
     assert len(read_results(tmp_path)) == 2
     assert len(read_results(tmp_path / "a")) == 1
+
+
+@pytest.mark.parametrize("change", [{"acc": None}, {"regime": "oracular"}])
+def test_a_row_that_bench_run_did_not_write_is_refused_by_its_file(tmp_path, change):
+    broken = {k: v for k, v in (row(RUN, 0.5) | change).items() if v is not None}
+    append_to_journal(tmp_path / "results.jsonl", broken)
+    with pytest.raises(InputError, match=r"results\.jsonl"):
+        read_results(tmp_path)
 
 
 def test_no_results_is_an_error_with_the_cure(tmp_path):

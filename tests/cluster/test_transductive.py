@@ -61,16 +61,6 @@ def test_a_step_of_zero_leaves_the_centres():
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-def test_anchored_items_stay_where_they_are_held(balanced):
-    centres, points, labels = one_observation_episodes(spread=0.1)
-    anchors = torch.where(torch.arange(80) % 16 < 3, labels, -1)
-    plan = refine(centres, points, balanced=balanced, anchors=anchors).plan
-    held = anchors >= 0
-    assert torch.equal(plan.argmax(-1)[held], anchors[held])
-    assert plan.isfinite().all()
-
-
-@pytest.mark.parametrize("balanced", [True, False])
 @pytest.mark.parametrize("k", [1, 3])
 def test_identical_points_are_shared_evenly(balanced, k):
     refined = refine(torch.ones(2, k, 4), torch.ones(2, 6, 4), balanced=balanced)
@@ -86,8 +76,7 @@ def test_bad_input_is_refused_with_the_cure():
 
 
 def test_chunks_of_episodes_do_not_change_the_result(monkeypatch):
-    centres, points, labels = one_observation_episodes()
-    anchors = torch.where(torch.arange(80) % 16 < 3, labels, -1)
-    whole = refine(centres, points, balanced=True, anchors=anchors)
+    centres, points, _ = one_observation_episodes()
+    whole = refine(centres, points, balanced=True)
     monkeypatch.setattr(module, "MEMORY", {"cpu": 1})
-    torch.testing.assert_close(refine(centres, points, balanced=True, anchors=anchors), whole)
+    torch.testing.assert_close(refine(centres, points, balanced=True), whole)

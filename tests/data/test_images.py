@@ -29,6 +29,13 @@ def test_rotations_make_four_times_the_classes_each_turned_a_quarter_further():
     assert len(set(turned.class_names)) == 12
 
 
+def test_items_of_no_known_class_stay_so():
+    plain = some()
+    plain.labels[:2] = -1
+    assert plain.of_classes([2]).labels.tolist() == [0, 0, 0]
+    assert (plain.with_rotations().labels == -1).sum() == 8
+
+
 def test_a_fingerprint_changes_with_images_labels_and_names_and_with_nothing_else():
     plain = some()
     assert plain.fingerprint() == some().fingerprint()

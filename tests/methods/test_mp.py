@@ -97,6 +97,28 @@ def test_confidence_is_a_probability_and_falls_between_two_groups():
     assert ((clustering.confidence >= 0) & (clustering.confidence <= 1)).all()
 
 
+def test_a_known_class_with_one_image_or_none_labelled_does_no_harm():
+    known = blobs()
+    single = ImageSet(
+        torch.cat([known.images, torch.zeros(3, 16)]),
+        torch.cat([known.labels, torch.tensor([6, -1, -1])]),
+        (*known.class_names, "rare"),
+    )
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(single, Plan(3, 5))
+    clustering = learner.discover(single.images, torch.tensor([[0, 1, 30, 31]]), 2, torch.Generator().manual_seed(0))
+    assert clustering.confidence.isfinite().all()
+    alone = ImageSet(torch.randn(2, 4), torch.tensor([0, 1]), ("a", "b"))
+    with pytest.raises(InputError, match="two images"):
+        METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(alone, Plan(2, 1))
+
+
+def test_distances_keep_their_precision_under_autocast():
+    support, query = torch.randn(1, 3, 2, 64), torch.randn(1, 3, 4, 64)
+    exact = prototype_loss(support, query)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.allclose(prototype_loss(support, query), exact, rtol=1e-5)
+
+
 def test_pixels_are_clustered_as_they_are(glyphs):
     learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(5, 5))
     images = glyphs.novel.images[:7]

@@ -72,6 +72,15 @@ def test_the_log_of_an_interrupted_training_has_every_step_once(tmp_path):
     assert [row["step"] for row in read_journal(log)] == [25, 50, 75, 100]
 
 
+def test_the_log_starts_anew_where_there_was_no_checkpoint_yet(tmp_path):
+    model = network()
+    desk = Desk(seed=1, folder=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train(model, loss_of(model, stop_at=60), Schedule(100), desk, title="toy", settings=SETTINGS)
+    run(tmp_path, Schedule(100))
+    assert [row["step"] for row in read_journal(next(tmp_path.glob("*.jsonl")))] == [25, 50, 75, 100]
+
+
 def test_training_lowers_the_loss(tmp_path):
     run(tmp_path, Schedule(steps=300, rate=0.01))
     losses = [row["loss"] for row in read_journal(next(tmp_path.glob("*.jsonl")))]

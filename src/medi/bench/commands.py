@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_list, parse_observations
+from medi.bench.grid import ALL, REGIMES, SCORES, Run, expand, parse_list, parse_observations
 from medi.data.facts import facts_of
-from medi.errors import unknown_name
+from medi.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +97,8 @@ def choose_command(
         for name in parse_list(config, "--config")
         for run in _expand(dataset, method, name, sampler, way, observations, regime, "episode", [seed])
     ]
+    if any(run.observations == ALL for run in candidates):
+        raise InputError("--observations all has no episodes to choose by: give numbers, such as 1,5.")
     from medi.bench.choose import try_candidates
     from medi.progress import Reporter
     from medi.train.devices import choose_device
@@ -188,7 +190,7 @@ def _show(lines: Sequence[Line]) -> None:
     if not console.is_terminal:
         console = Console(width=200)
     table = Table(*COLUMNS, box=None, pad_edge=False)
-    for column in table.columns[5:]:
+    for column in table.columns[6:]:
         column.justify = "right"
     for line in lines:
         table.add_row(*line.cells())

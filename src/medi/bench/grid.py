@@ -80,7 +80,7 @@ def parse_observations(text: str) -> list[int | str]:
     """`1,5` or `all`."""
     parts = parse_list(text, "--observations")
     for part in parts:
-        if part != ALL and not (part.isdigit() and int(part) > 0):
+        if part != ALL and not (part.isdecimal() and int(part) > 0):
             raise InputError(f"--observations {part}: give whole numbers from 1, separated by commas, or 'all'.")
     return [part if part == ALL else int(part) for part in parts]
 

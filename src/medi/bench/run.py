@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,7 @@ from medi.bench.grid import ALL, Run
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.files import append_to_journal, make_folder, read_journal
+from medi.files import append_to_journal, input_errors, make_folder, read_journal
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter
 from medi.tasks.views import views_config
@@ -40,10 +41,11 @@ def run_grid(
     journal = open_results(out, resume=resume)
     done = {Run.of_row(row): row for row in read_journal(journal)}
     _announce(runs, done, episodes, reporter)
+    _refuse_other_settings(runs, done, out)
     todo = [run for run in runs if run not in done]
     for (dataset,), of_dataset in groupby(todo, key=lambda run: (run.dataset,)):
         benchmark = load(dataset, device)
-        for _, sharing in groupby(of_dataset, key=lambda run: run.training):
+        for _, sharing in groupby(of_dataset, key=lambda run: (run.training, run.score)):
             for run, row in _run_sharing(list(sharing), benchmark, out, episodes, device, reporter):
                 append_to_journal(journal, row)
                 done[run] = row
@@ -53,8 +55,9 @@ def run_grid(
 
 def open_results(out: Path, *, resume: bool) -> Path:
     """The results file of a folder that is new, empty, or explicitly continued."""
-    if out.is_dir() and any(out.iterdir()) and not resume:
-        raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
+    with input_errors(out, "read"):
+        if out.is_dir() and any(out.iterdir()) and not resume:
+            raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
     return make_folder(out) / RESULTS
 
 
@@ -96,13 +99,13 @@ def _run_sharing(
 def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
     return {
-        "balance": learner.balanced,
+        "balance": learner.balanced and run.regime != "grouped",
         "network": learner.network,
         "device": describe_device(device),
         "torch": torch.__version__,
         "version": medi.__version__,
         "commit": commit(),
-        "settings": asdict(method_of(run.method).config(run.config, run.dataset)),
+        "settings": settings_of(run),
     }
 
 
@@ -114,6 +117,22 @@ def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: in
     others = {row["episodes"] for row in old if row["score"] == "episode"} - {episodes}
     remark = f"; some were scored on {', '.join(map(str, sorted(others)))} episodes" if others else ""
     reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
+
+
+def _refuse_other_settings(runs: Sequence[Run], done: Mapping[Run, dict[str, Any]], out: Path) -> None:
+    """A name such as `default` may stand for other settings than when a result was made: never mix the two."""
+    for run in runs:
+        if run in done and done[run].get("settings") != settings_of(run):
+            raise InputError(
+                f"{out} has a result of {run.describe()} made with other settings than '{run.config}' stands for now: "
+                "choose another --out."
+            )
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """The settings that a run's config stands for, as they read in a results file."""
+    settings: dict[str, Any] = json.loads(json.dumps(asdict(method_of(run.method).config(run.config, run.dataset))))
+    return settings
 
 
 def commit() -> str | None:

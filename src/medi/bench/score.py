@@ -76,7 +76,7 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     stream = zlib.crc32(f"{run.dataset}/{run.way}/{run.observations}/{run.score}".encode())
     generator = torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
     if run.observations == ALL:
-        return _everything(benchmark, run.way)
+        return _everything(benchmark, run.way, generator)
     labels = novel.labels.cpu()
     queries = QUERIES if run.score == "episode" else 1
     sampler = UniformSampler(labels, run.way, int(run.observations), queries, novel.class_names)
@@ -160,13 +160,13 @@ def _all_others(task: Task, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Every item of the drawn classes that was not observed, and its class as a row of the task."""
     row = torch.full((int(labels.max()) + 1,), -1)
     row[task.classes[0]] = torch.arange(task.way)
-    answers = row[labels]
+    answers = torch.where(labels >= 0, row[labels], -1)
     answers[task.support.flatten()] = -1
     query = (answers >= 0).nonzero().squeeze(1)
     return query[None], answers[query][None]
 
 
-def _everything(benchmark: Benchmark, way: int) -> Questions:
+def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Questions:
     """Observe the novel classes' whole training split, ask about their test split."""
     train, test = benchmark.novel_train, benchmark.novel
     if train is None:
@@ -174,9 +174,13 @@ def _everything(benchmark: Benchmark, way: int) -> Questions:
             f"--observations all: there are no training images of {benchmark.facts.name}'s novel classes; "
             "fetch the whole set, or give a number."
         )
-    if way != test.n_classes or train.n_classes != way:
-        raise InputError(f"--observations all uses all {test.n_classes} novel classes: leave --way out.")
+    if way != test.n_classes or train.class_names != test.class_names:
+        raise InputError(
+            f"--observations all uses all {test.n_classes} novel classes: leave --way out, and have the same classes "
+            "in the training and the test split."
+        )
     images = torch.cat([train.images, test.images])
     places = torch.arange(len(images), device=images.device)
-    bag, query = places[None, : len(train)], places[None, len(train) :]
-    return Questions(images, way, bag, train.labels[None], query, test.labels[None])
+    bag, groups = _shuffled(places[None, : len(train)].cpu(), train.labels[None].cpu(), generator)
+    bag, groups = bag.to(images.device), groups.to(images.device)
+    return Questions(images, way, bag, groups, places[None, len(train) :], test.labels[None])

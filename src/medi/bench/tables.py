@@ -16,12 +16,14 @@ from medi.errors import InputError
 from medi.files import read_journal
 
 COLUMNS = (
-    "dataset", "task", "score", "method", "regime", "ACC", "std", "n", "±95", "NMI", "ARI", "chance", "oracle", "paper",
+    "dataset", "task", "score", "method", "regime", "balance", "ACC", "std", "n", "±95", "episodes", "NMI", "ARI",
+    "chance", "oracle", "paper",
 )  # fmt: skip
 NOT_PUBLISHED = "not published"
 NOTE = (
     "ACC, NMI, ARI, chance, oracle and paper in percent; std and n over seeds; ±95: half the 95 % interval over a "
-    "seed's episodes. grouped and oracle use the true groups of the observations. The paper's MP averages the "
+    "seed's episodes. balance: the method used that classes are equally large. grouped and oracle use "
+    "the true groups of the observations. The paper's MP averages the "
     "observations by true class (grouped), and its scoring set is not stated."
 )
 
@@ -35,6 +37,8 @@ class Line:
     nmi: float
     ari: float
     interval: float | None
+    episodes: int
+    balance: bool
     chance: float
     oracle: float | None
     paper: Published | None
@@ -51,10 +55,12 @@ class Line:
             run.score,
             kind,
             run.regime,
+            "yes" if self.balance else "no",
             _percent(fmean(self.acc)),
             _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
             str(len(self.acc)),
             _percent(self.interval),
+            str(self.episodes),
             _percent(self.nmi),
             _percent(self.ari),
             _percent(self.chance),
@@ -66,10 +72,18 @@ class Line:
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """The rows of a folder's `results.jsonl`, or of every one below it."""
     paths = sorted(folder.rglob("results.jsonl")) if folder.is_dir() else []
-    rows = [row for path in paths for row in read_journal(path)]
+    rows = [_checked(row, path) for path in paths for row in read_journal(path)]
     if not rows:
         raise InputError(f"no results in {folder}: run `medi bench run --out {folder} …` first.")
     return rows
+
+
+def _checked(row: dict[str, Any], path: Path) -> dict[str, Any]:
+    missing = {"acc", "nmi", "ari", "acc_ci95", "chance", "episodes", "balance"} - row.keys()
+    if missing or Run.of_row(row).regime not in REGIMES:
+        what = f"lacks {', '.join(sorted(missing))}" if missing else f"has the unknown regime {row['regime']!r}"
+        raise InputError(f"a row of {path} {what}: it was not written by `medi bench run`; delete that line.")
+    return row
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
@@ -89,6 +103,8 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
                 nmi=fmean(row["nmi"] for row in group),
                 ari=fmean(row["ari"] for row in group),
                 interval=fmean(intervals) if intervals else None,
+                episodes=min(row["episodes"] for row in group),
+                balance=any(row["balance"] for row in group),
                 chance=fmean(row["chance"] for row in group),
                 oracle=means.get(replace(run, regime="grouped")),
                 paper=published(run),
@@ -112,7 +128,7 @@ def render(lines: Sequence[Line], form: str) -> str:
             body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in cells)
             head = " & ".join(map(_latex, COLUMNS))
             return (
-                f"\\begin{{tabular}}{{{'l' * 5}{'r' * (len(COLUMNS) - 5)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
+                f"\\begin{{tabular}}{{{'l' * 6}{'r' * (len(COLUMNS) - 6)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
                 f"{body}\\bottomrule\n\\end{{tabular}}\n% {NOTE}\n"
             )
         case _:

@@ -42,11 +42,13 @@ def squared_distances(a: Tensor, b: Tensor) -> Tensor:
     Returns:
         (..., n, k), never negative.
     """
-    # |a|² - 2ab + |b|² cancels badly far from the origin; distances do not mind moving both sets to a's mean.
-    origin = a.mean(-2, keepdim=True)
+    # |a|² - 2ab + |b|² cancels badly far from the origin; distances do not mind moving both sets to b's mean. (Not to
+    # a's: a query's distance to the centres must not depend, even in its last bit, on the other queries.)
+    origin = b.mean(-2, keepdim=True)
     a, b = a - origin, b - origin
-    lengths = a.square().sum(-1, keepdim=True) + b.square().sum(-1).unsqueeze(-2)
-    return (lengths - 2 * a @ b.mT).clamp_min_(0)
+    with torch.autocast(a.device.type, enabled=False):  # bfloat16 products would cancel worse
+        lengths = a.square().sum(-1, keepdim=True) + b.square().sum(-1).unsqueeze(-2)
+        return (lengths - 2 * a @ b.mT).clamp_min(0)
 
 
 def kmeans(

@@ -33,7 +33,6 @@ def refine(
     step: float = 0.7,
     rounds: int = 10,
     iterations: int = 5,
-    anchors: Tensor | None = None,
 ) -> Refined:
     """Share the items out among the centres and move each centre part-way to the mean of its share, again and again.
 
@@ -48,7 +47,6 @@ def refine(
         step: part of the way a centre moves, 0 to 1.
         rounds: how often the centres move.
         iterations: Sinkhorn iterations in a round; the balance need not be exact before the centres rest.
-        anchors: (episodes, n) int64, the cluster an item is held to, -1 for a free item. None: all are free.
 
     Returns:
         The final centres, and the plan that belongs to them.
@@ -65,10 +63,9 @@ def refine(
     n, d = points.shape[1:]
     per_episode = n * (d + 8 * centres.shape[1]) * points.element_size()
     size = episodes_at_once(per_episode, points.device)
-    held = [None] * len(points) if anchors is None else torch.split(anchors, size)
     chunks = [
-        _refine(some, among, anchored, balanced, temperature, step, rounds, iterations)
-        for some, among, anchored in zip(torch.split(centres, size), torch.split(points, size), held, strict=False)
+        _refine(some, among, balanced, temperature, step, rounds, iterations)
+        for some, among in zip(torch.split(centres, size), torch.split(points, size), strict=True)
     ]
     return Refined(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
 
@@ -76,7 +73,6 @@ def refine(
 def _refine(
     centres: Tensor,
     points: Tensor,
-    anchors: Tensor | None,
     balanced: bool,
     temperature: float,
     step: float,
@@ -86,13 +82,13 @@ def _refine(
     """`refine` for as many episodes as fit into memory."""
     distances = squared_distances(points, centres)
     scale = temperature * _mean_gap(distances)
-    plan = _share(distances, scale, anchors, balanced, iterations)
+    plan = _share(distances, scale, balanced, iterations)
     for _ in range(rounds):
         # A cluster that nothing wants keeps its centre.
         mass = plan.sum(1).unsqueeze(-1)
         means = torch.where(mass > 0, plan.mT @ points / mass.clamp_min(torch.finfo(mass.dtype).tiny), centres)
         centres = centres + step * (means - centres)
-        plan = _share(squared_distances(points, centres), scale, anchors, balanced, iterations)
+        plan = _share(squared_distances(points, centres), scale, balanced, iterations)
     return Refined(centres, plan)
 
 
@@ -105,11 +101,8 @@ def _mean_gap(distances: Tensor) -> Tensor:
     return torch.where(gap > 0, gap, torch.ones_like(gap))  # all distances equal: any scale gives equal shares
 
 
-def _share(distances: Tensor, scale: Tensor, anchors: Tensor | None, balanced: bool, iterations: int) -> Tensor:
+def _share(distances: Tensor, scale: Tensor, balanced: bool, iterations: int) -> Tensor:
     """Plan (episodes, n, k) for squared distances (episodes, n, k) at a temperature of `scale` (episodes, 1, 1)."""
-    if anchors is not None:
-        others = anchors.unsqueeze(-1) != torch.arange(distances.shape[-1], device=distances.device)
-        distances = distances.masked_fill(others & (anchors >= 0).unsqueeze(-1), torch.inf)
     if balanced:
         return sinkhorn(distances, temperature=scale, iterations=iterations)
     return (-distances / scale).softmax(-1)

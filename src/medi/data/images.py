@@ -68,7 +68,7 @@ class ImageSet:
         The copies of class c are c + n_classes, c + 2 n_classes and c + 3 n_classes.
         """
         turned = [torch.rot90(self.images, turns, (-2, -1)) for turns in range(4)]
-        labels = [self.labels + turns * self.n_classes for turns in range(4)]
+        labels = [torch.where(self.labels >= 0, self.labels + turns * self.n_classes, -1) for turns in range(4)]
         names = [f"{name} turned {90 * turns}°" if turns else name for turns in range(4) for name in self.class_names]
         attributes = {name: values.repeat(4) for name, values in self.attributes.items()}
         return ImageSet(torch.cat(turned), torch.cat(labels), tuple(names), attributes)
@@ -77,7 +77,7 @@ class ImageSet:
         """The items of the given classes, renumbered 0, 1, … in the order given."""
         number = torch.full((self.n_classes,), -1, dtype=torch.int64, device=self.labels.device)
         number[list(classes)] = torch.arange(len(classes), device=self.labels.device)
-        labels = number[self.labels]
+        labels = torch.where(self.labels >= 0, number[self.labels], -1)
         keep = labels >= 0
         return ImageSet(
             self.images[keep],

@@ -16,6 +16,7 @@ from medi.cluster.kmeans import kmeans, squared_distances
 from medi.cluster.prepare import Preparation
 from medi.cluster.transductive import refine
 from medi.data.images import ImageSet
+from medi.errors import InputError
 from medi.methods.base import Assignment, Clustering, Learner, Plan
 from medi.tasks.episodes import UniformSampler
 
@@ -152,12 +153,19 @@ class EmbeddingLearner(Learner):
         return self.grouping.preparation.apply(features, origin), origin
 
     def _calibrate(self, known: ImageSet, plan: Plan) -> tuple[Tensor, float]:
-        """Mean of the known features, and the temperature under which known tasks are most likely."""
-        counts = torch.bincount(known.labels, minlength=known.n_classes)
-        way = min(plan.way, int((counts > 0).sum()))
-        observations = min(plan.observations, max(1, int(counts[counts > 0].min()) - 1))
-        queries = min(plan.queries, int(counts[counts > 0].min()) - observations)
-        sampler = UniformSampler(known.labels, way, observations, queries)
+        """Mean of the known features, and the temperature under which known tasks are most likely.
+
+        A class with a single image cannot be asked about and is left out.
+        """
+        counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)
+        enough = counts[counts >= 2]
+        if not len(enough):
+            raise InputError("no known class has two images: add images, so that confidence can be calibrated.")
+        observations = min(plan.observations, int(enough.min()) - 1)
+        queries = min(plan.queries, int(enough.min()) - observations)
+        way = min(plan.way, len(enough))
+        usable = torch.where((known.labels >= 0) & (counts[known.labels] >= 2), known.labels, -1)
+        sampler = UniformSampler(usable, way, observations, queries)
         task = sampler.sample(self.CALIBRATION_TASKS, plan.desk.generator(stream=1))
         items, place = torch.unique(torch.cat([task.support.flatten(1), task.query.flatten(1)], 1), return_inverse=True)
         encoded = self.encode(known.images[items])

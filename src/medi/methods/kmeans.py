@@ -24,14 +24,12 @@ class KMeansConfig:
 
     Attributes:
         network: None clusters pixels; a name in `medi.nets.NETWORKS` trains it on the known classes first.
-        rotations: Count each known class turned by 90, 180 and 270 degrees as three more classes.
         batch: Images in a gradient step.
         schedule: Length and rates of the supervised training.
         grouping: How features become clusters.
     """
 
     network: str | None = None
-    rotations: bool = False
     batch: int = 256
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle", decay=5e-4))
     grouping: Grouping = field(default_factory=Grouping)
@@ -54,11 +52,10 @@ class KMeans(Method):
         config, desk = self.settings, plan.desk
         if config.network is None:
             return EmbeddingLearner(pixels, known, plan, config.grouping)
-        classes = known.with_rotations() if config.rotations else known
         network = place(build(config.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
         seconds = train_classifier(
             network,
-            classes,
+            known,
             config.schedule,
             desk,
             augmentation=plan.augmentation,

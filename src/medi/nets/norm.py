@@ -43,7 +43,10 @@ class BatchStatisticsNorm(nn.Module):
             )
         dims = (0, *range(2, x.ndim))
         per_channel = (-1,) + (1,) * (x.ndim - 2)
-        variance, mean = torch.var_mean(x[: self.leading], dims, correction=0, keepdim=True)
+        reference = x[: self.leading]
+        if x.dtype in (torch.bfloat16, torch.float16):  # under autocast: too coarse to average in
+            reference = reference.float()
+        variance, mean = torch.var_mean(reference, dims, correction=0, keepdim=True)
         # One multiply-add over the batch: second-order gradients keep every intermediate, so memory is what counts.
         scale = self.weight.view(per_channel) * torch.rsqrt(variance + self.eps)
         return torch.addcmul(self.bias.view(per_channel) - mean * scale, x, scale)

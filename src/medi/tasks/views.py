@@ -184,7 +184,7 @@ def train_views(
         raise InputError("CATA learns views from 2 known classes or more: add classes, or use --sampler uniform.")
     extractor = build(config.network, tuple(known.images.shape[1:]), seed=desk.seed)
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(desk.seed)
+        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the extractor's own stream
         model = MultiView(extractor, known.n_classes, config)
     place(model.to(desk.device).extractor, desk.device)
     held_out, rest = _split(known, desk)

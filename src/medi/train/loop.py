@@ -131,7 +131,9 @@ class _Run:
         self.generator = desk.generator()
         self.optimiser = schedule.make_optimiser(model)
         # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
-        digest = sha256(json.dumps([self.settings, desk.seed], sort_keys=True).encode()).hexdigest()[:12]
+        # The device is part of that: random draws differ between devices.
+        identity = json.dumps([self.settings, desk.seed, desk.device.type], sort_keys=True)
+        digest = sha256(identity.encode()).hexdigest()[:12]
         self.checkpoint = desk.folder / f"{title}-{digest}.safetensors" if desk.folder else None
         self.log = desk.folder / f"{title}-{digest}.jsonl" if desk.folder else None
 
@@ -221,6 +223,7 @@ class _Run:
     def restore(self) -> None:
         """Continue from the checkpoint where there is one of the same settings."""
         if self.checkpoint is None or not self.checkpoint.exists():
+            self.forget_after(0)
             return
         tensors, facts = load_checkpoint(self.checkpoint)
         if facts.get("settings") != self.settings:
