@@ -37,7 +37,7 @@ def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:
 def test_help_needs_no_torch():
     code = (
         "import sys; sys.argv = ['medi', '--help']\n"
-        "from medi.cli import main\n"
+        "from medi.__main__ import main\n"
         "try: main()\n"
         "finally: assert not {'torch', 'sklearn', 'scipy', 'matplotlib'} & set(sys.modules), 'too much imported'"
     )
@@ -84,6 +84,38 @@ def test_names_that_do_not_exist_suggest_the_nearest(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_numbers_out_of_all_proportion_are_refused(tmp_path):
+    for option, value in (
+        ("--seeds", "0"),
+        ("--seeds", "999999999999"),
+        ("--first-seed", "9" * 20),
+        ("--episodes", "0"),
+    ):
+        fails(bench(tmp_path / "out", option, value), option)
+    fails(bench(tmp_path / "out", "--observations", "²"), "²")
+    fails(bench(tmp_path / "out", "--score", "episode,pooled"), "episode,pooled")
+
+
+def test_what_the_last_dataset_lacks_is_said_before_the_first_is_run(tmp_path):
+    result = run(
+        *("bench", "run", "--dataset", "glyphs,cifar10", "--method", "kmeans", "--out", str(tmp_path / "out")),
+        env={"MEDI_DATA": str(tmp_path)},
+    )
+    fails(result, "cifar10")
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3, 0.6, 1.0, 1.5])
+def test_ctrl_c_at_any_moment_of_the_start_gives_130_and_one_line(tmp_path, seconds):
+    command = [sys.executable, "-c", "import time; from medi.__main__ import main; print('go', flush=True); main()"]
+    command += ["bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert process.stdout.readline() == "go\n"
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, "medi: stopped; what was finished is kept.\n")
+
+
 def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(tmp_path):
     result = run(
         *("bench", "run", "--dataset", "cifar10", "--method", "kmeans", "--out", str(tmp_path / "out")),
@@ -124,6 +156,7 @@ def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
+    assert errors.splitlines()[-1] == "medi: stopped; what was finished is kept."
     assert "Traceback" not in errors
     finished = (out / "results.jsonl").read_text()
     assert '"method": "kmeans"' in finished

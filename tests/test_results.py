@@ -33,4 +33,4 @@ def test_the_readmes_python_works():
     exec(code, names)
     labels = names["groups"].labels[0].view(3, 3)
     assert (labels == labels[:, :1]).all()
-    assert names["groups"].assign(names["features"], names["torch"].tensor([[3, 23, 43]])).labels.shape == (1, 3)
+    assert names["groups"].assign(names["features"], names["torch"].tensor([[3, 803, 1603]])).labels.shape == (1, 3)

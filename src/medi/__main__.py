@@ -1,6 +1,36 @@
-"""`python -m medi` is the same program as `medi`."""
+"""`python -m medi`, and where the console script `medi` starts."""
 
-from medi.cli import main
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+STOPPED = "medi: stopped; what was finished is kept."
+
+
+def main() -> None:
+    """Run the program; Ctrl-C ends it with 130 and one line, at whatever moment it comes."""
+    signal.signal(signal.SIGINT, _interrupt)
+    from medi.cli import run
+
+    run()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, except in the middle of an import.
+
+    Nothing has begun then that could be lost, and compiled modules answer an exception there with crashes of their own.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            sys.stderr.write(STOPPED + "\n")
+            sys.stderr.flush()
+            os._exit(130)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
 
 if __name__ == "__main__":
     main()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from medi import __version__
+from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
 from medi.errors import InputError
@@ -20,6 +22,7 @@ app = typer.Typer(
     name="medi",
     help="Discover novel classes from a handful of unlabelled examples.",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -37,7 +40,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Discover novel classes from a handful of unlabelled examples."""
@@ -53,23 +56,28 @@ def demo(
     run_demo(out)
 
 
-def main() -> None:
+def run() -> NoReturn:
     """Run the program and exit: 0 done, 2 the input is at fault (one line on stderr), 130 on Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "±" shows a question mark, not a traceback
     try:
         code = app(standalone_mode=False)
     except InputError as error:
-        _fail(str(error))
+        code = _fault(str(error))
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
-            sys.exit(0)
-        _fail(f"{error.format_message()} (`medi --help` and `medi COMMAND --help` list what there is)")
+            code = 0
+        else:
+            code = _fault(f"{error.format_message()} (`medi --help` and `medi COMMAND --help` list what there is)")
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("stopped; what was finished is kept.", err=True)
-        sys.exit(130)
+        code = 130
+    if code == 130:
+        typer.echo(STOPPED, err=True)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str) -> None:
+def _fault(message: str) -> int:
     typer.echo(f"medi: {' '.join(message.split())}", err=True)
-    sys.exit(2)
+    return 2

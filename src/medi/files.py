@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def input_errors(path: Path, doing: str) -> Iterator[None]:
         raise InputError(f"cannot {doing} {path}: no permission; choose a folder you may write to.") from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(f"cannot {doing} {path}: {reason}; free some space or choose another folder.") from error
+        cure = "free some space or choose another folder" if error.errno == ENOSPC else "choose another folder"
+        raise InputError(f"cannot {doing} {path}: {reason}; {cure}.") from error
 
 
 def make_folder(path: Path) -> Path:

@@ -38,13 +38,11 @@ def test_runs_that_share_a_learner_stand_together():
 
 def test_a_row_leads_back_to_its_run():
     assert Run.of_row(RUN.as_row() | {"acc": 0.5}) == RUN
-    with pytest.raises(InputError, match="'seed'"):
-        Run.of_row({k: v for k, v in RUN.as_row().items() if k != "seed"})
 
 
 def test_lists_are_split_and_repetitions_dropped():
     assert parse_list("a, b,a", "--x") == ["a", "b"]
-    assert parse_observations("1,5") == [1, 5]
+    assert parse_observations("1,05,5") == [1, 5]
     assert parse_observations("all") == ["all"]
 
 
@@ -55,7 +53,7 @@ def test_observations_that_are_no_numbers_are_refused(text):
 
 
 def test_impossible_grids_are_refused_with_the_cure():
-    with pytest.raises(InputError, match="add --score pooled"):
+    with pytest.raises(InputError, match="with --score pooled"):
         grid(observations=["all"])
     with pytest.raises(InputError, match="at least 2"):
         grid(way=1)

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -86,11 +87,24 @@ def test_results_are_found_in_a_folder_and_below_it(tmp_path):
     assert len(read_results(tmp_path / "a")) == 1
 
 
-@pytest.mark.parametrize("change", [{"acc": None}, {"regime": "oracular"}])
-def test_a_row_that_bench_run_did_not_write_is_refused_by_its_file(tmp_path, change):
-    broken = {k: v for k, v in (row(RUN, 0.5) | change).items() if v is not None}
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("acc", None), ("acc", "x"), ("acc", True), ("nmi", ...), ("regime", "oracular"), ("sampler", 3), ("way", [1]),
+        ("seed", "a"), ("observations", "x"), ("episodes", ...), ("score", "episode,pooled"),
+    ],
+)  # fmt: skip
+def test_a_row_that_bench_run_did_not_write_is_refused_by_file_row_and_field(tmp_path, field, value):
+    append_to_journal(tmp_path / "results.jsonl", row(RUN, 0.5))
+    broken = {k: v for k, v in (row(RUN, 0.5) | {field: value}).items() if v is not ...}
     append_to_journal(tmp_path / "results.jsonl", broken)
-    with pytest.raises(InputError, match=r"results\.jsonl"):
+    with pytest.raises(InputError, match=rf"results\.jsonl, row 2: {field} is"):
+        read_results(tmp_path)
+
+
+def test_a_score_that_is_no_number_is_refused(tmp_path):
+    (tmp_path / "results.jsonl").write_text(json.dumps(row(RUN, float("nan"))) + "\n")
+    with pytest.raises(InputError, match="acc is nan"):
         read_results(tmp_path)
 
 

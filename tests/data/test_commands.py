@@ -74,7 +74,7 @@ def test_check_fails_on_a_damaged_file_after_telling_of_all(folder: Path) -> Non
 
 @pytest.mark.parametrize("arguments", [("cifar10", "svhn"), ("cifar10,svhn",), ("cifar10,svhn", "svhn")])
 def test_names_may_be_parted_by_spaces_or_commas(arguments: tuple[str, ...]) -> None:
-    assert medi_data("check", *arguments)[0] == "cifar10: absent\nsvhn: absent\n"
+    assert medi_data("check", *arguments)[0].endswith(":\ncifar10: absent\nsvhn: absent\n")
 
 
 def test_fetch_leaves_alone_what_is_there_and_what_is_generated(folder: Path) -> None:

@@ -32,7 +32,7 @@ def test_rotations_make_four_times_the_classes_each_turned_a_quarter_further():
 def test_items_of_no_known_class_stay_so():
     plain = some()
     plain.labels[:2] = -1
-    assert plain.of_classes([2]).labels.tolist() == [0, 0, 0]
+    assert plain.of_classes([2]).labels.tolist() == [0, 0, 0, 0]
     assert (plain.with_rotations().labels == -1).sum() == 8
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 
 from medi.bench.grid import Run
+from medi.bench.rows import read_rows
 from medi.bench.run import open_results, provenance, train_learner
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.files import append_to_journal, read_journal
+from medi.files import append_to_journal
 from medi.progress import Reporter
 from medi.train.loop import Desk
 
@@ -67,7 +68,7 @@ def try_candidates(
 ) -> list[Summary]:
     """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice."""
     journal = open_results(out, resume=resume).with_name("choices.jsonl")
-    rows = {(Run.of_row(row), row["split"]): row for row in read_journal(journal)}
+    rows = {(Run.of_row(row), row.get("split")): row for row in read_rows(journal)}
     datasets = {run.dataset: load(run.dataset, device) for run in runs}
     for dataset, benchmark in datasets.items():
         for number, classes in enumerate(held_out_splits(benchmark.known.n_classes)):

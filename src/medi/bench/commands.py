@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from medi.bench.grid import ALL, REGIMES, SCORES, Run, expand, parse_list, parse_observations
+from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_list, parse_observations
 from medi.data.facts import facts_of
 from medi.errors import InputError, unknown_name
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from medi.bench.tables import Line
 
-app = typer.Typer(help="Benchmarks: run a grid, print tables.", no_args_is_help=True)
+app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
 
 FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
 Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mp; separated by commas.", metavar="A,B")]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
-Sampler = Annotated[str, typer.Option(help="How training tasks are drawn, for methods that train on tasks.")]
+Sampler = Annotated[str, typer.Option(help="How mp draws its training tasks: uniform or cata.")]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
 Observations = Annotated[
     str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
@@ -39,7 +39,7 @@ def run_command(
     dataset: Dataset,
     method: Methods,
     out: Out,
-    config: Annotated[str, typer.Option(help="Named settings of the methods.")] = "default",
+    config: Annotated[str, typer.Option(help="Named settings, such as default or paper.")] = "default",
     sampler: Sampler = "uniform",
     way: Way = None,
     observations: Observations = "5",
@@ -47,18 +47,24 @@ def run_command(
         str, typer.Option(help="What a method may see: honest, transductive, grouped (an oracle).", metavar="A,B")
     ] = "honest",
     score: Annotated[str, typer.Option(help="Where ACC is computed: episode or pooled.")] = "episode",
-    seeds: Annotated[int, typer.Option(help="How many seeds: new training, new draws.", min=1)] = 3,
-    first_seed: Annotated[int, typer.Option(help="The first of them.", min=0)] = 0,
-    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1)] = 600,
+    seeds: Annotated[int, typer.Option(help="How many seeds: new training, new draws.", min=1, max=1000)] = 3,
+    first_seed: Annotated[int, typer.Option(help="The first of them.", min=0, max=10**9)] = 0,
+    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
     device: Device = "auto",
     resume: Resume = False,
 ) -> None:
-    """Train and score a grid of datasets, methods, observations, regimes and seeds.
+    """Train methods on known classes and score how well they discover novel ones.
 
-    Every finished run is a line of OUT/results.jsonl at once, so an interrupted grid loses nothing: start it again
-    with --resume. The numbers are accuracies on classes never seen in training, found without any of their labels
-    (honest), with all queries seen together (transductive), or with the observations grouped by true class (grouped,
-    an oracle for comparison).
+    Example: medi bench run --dataset glyphs --method kmeans,mp --observations 1,5 --out out
+
+    A task shows a few unlabelled images (observations) of some novel classes (way) in one heap; the method groups them,
+    then further images (queries) are assigned to the groups. ACC is the share assigned rightly under the best map from
+    groups to classes. Regimes: honest, no novel label and queries one by one; transductive, queries seen together;
+    grouped, the heap sorted by its labels first, a ceiling for comparison only. Scores: episode, the mean of many small
+    tasks; pooled, all test images after one draw of observations.
+
+    Every finished run is a line of OUT/results.jsonl at once, so an interrupted grid loses nothing: start it again with
+    --resume.
     """
     runs = _expand(
         dataset, method, config, sampler, way, observations, regime, score, range(first_seed, first_seed + seeds)
@@ -82,8 +88,8 @@ def choose_command(
     way: Way = None,
     observations: Observations = "5",
     regime: Annotated[str, typer.Option(help="honest, transductive.", metavar="A,B")] = "honest",
-    episodes: Annotated[int, typer.Option(help="Scoring episodes a split.", min=1)] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of training and draws.", min=0)] = 0,
+    episodes: Annotated[int, typer.Option(help="Scoring episodes a split.", min=1, max=10**6)] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of training and draws.", min=0, max=10**9)] = 0,
     device: Device = "auto",
     resume: Resume = False,
 ) -> None:
@@ -97,8 +103,8 @@ def choose_command(
         for name in parse_list(config, "--config")
         for run in _expand(dataset, method, name, sampler, way, observations, regime, "episode", [seed])
     ]
-    if any(run.observations == ALL for run in candidates):
-        raise InputError("--observations all has no episodes to choose by: give numbers, such as 1,5.")
+    if any(run.regime == "grouped" for run in candidates):
+        raise InputError("--regime grouped uses true groups and is no way to choose: give honest or transductive.")
     from medi.bench.choose import try_candidates
     from medi.progress import Reporter
     from medi.train.devices import choose_device
@@ -157,7 +163,8 @@ def _expand(
     for name in datasets:
         facts_of(name)
     regimes = parse_list(regime, "--regime", REGIMES)
-    parse_list(score, "--score", SCORES)
+    if score not in SCORES:
+        raise unknown_name("value of --score", score, SCORES)
     counts = parse_observations(observations)
     from medi.methods import method_of
     from medi.tasks import SAMPLERS
@@ -183,16 +190,18 @@ def _expand(
 
 
 def _show(lines: Sequence[Line]) -> None:
-    """A table on the terminal; not folded where the output is a file."""
+    """A table on the terminal, with what fits there: the other formats have every column."""
     from medi.bench.tables import COLUMNS, NOTE
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    table = Table(*COLUMNS, box=None, pad_edge=False)
-    for column in table.columns[6:]:
+    shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
+    shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
+    table = Table(*(COLUMNS[i] for i in shown), box=None, pad_edge=False)
+    for column in table.columns[5:]:
         column.justify = "right"
     for line in lines:
-        table.add_row(*line.cells())
+        cells = line.cells()
+        table.add_row(*(cells[i] for i in shown))
+    console = Console()
+    console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
     console.print(table)
-    console.print(f"\n{NOTE}", highlight=False)
+    console.print(f"\n{NOTE}", highlight=False, soft_wrap=True)

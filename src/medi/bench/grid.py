@@ -40,12 +40,7 @@ class Run:
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Run:
         """The run a row of results is of."""
-        try:
-            return cls(**{field.name: row[field.name] for field in fields(cls)})
-        except KeyError as error:
-            raise InputError(
-                f"a row of results has no field {error}: it was not written by `medi bench run`."
-            ) from error
+        return cls(**{field.name: row[field.name] for field in fields(cls)})
 
     @property
     def training(self) -> tuple[Any, ...]:
@@ -80,9 +75,9 @@ def parse_observations(text: str) -> list[int | str]:
     """`1,5` or `all`."""
     parts = parse_list(text, "--observations")
     for part in parts:
-        if part != ALL and not (part.isdecimal() and int(part) > 0):
+        if part != ALL and not (part.isascii() and part.isdecimal() and int(part) > 0):
             raise InputError(f"--observations {part}: give whole numbers from 1, separated by commas, or 'all'.")
-    return [part if part == ALL else int(part) for part in parts]
+    return list(dict.fromkeys(part if part == ALL else int(part) for part in parts))
 
 
 def expand(
@@ -113,7 +108,9 @@ def expand(
     if way is not None and way < 2:
         raise InputError(f"--way {way}: telling classes apart needs at least 2.")
     if ALL in observations and score != "pooled":
-        raise InputError("--observations all uses every image once, so it has no episodes: add --score pooled.")
+        raise InputError(
+            "--observations all uses every image once and has no episodes: run it with --score pooled, or give numbers."
+        )
     return [
         Run(dataset, method, config, samplers[method], way or facts_of(dataset).way, count, regime, score, seed)
         for dataset, method, count, seed, regime in product(datasets, methods, observations, seeds, regimes)

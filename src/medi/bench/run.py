@@ -15,10 +15,11 @@ import torch
 
 import medi
 from medi.bench.grid import ALL, Run
+from medi.bench.rows import read_rows
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.files import append_to_journal, input_errors, make_folder, read_journal
+from medi.files import append_to_journal, input_errors, make_folder
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter
 from medi.tasks.views import views_config
@@ -39,17 +40,18 @@ def run_grid(
         The rows of all runs asked for, new and old.
     """
     journal = open_results(out, resume=resume)
-    done = {Run.of_row(row): row for row in read_journal(journal)}
+    done = {Run.of_row(row): row for row in read_rows(journal)}
     _announce(runs, done, episodes, reporter)
     _refuse_other_settings(runs, done, out)
     todo = [run for run in runs if run not in done]
-    for (dataset,), of_dataset in groupby(todo, key=lambda run: (run.dataset,)):
-        benchmark = load(dataset, device)
-        for _, sharing in groupby(of_dataset, key=lambda run: (run.training, run.score)):
-            for run, row in _run_sharing(list(sharing), benchmark, out, episodes, device, reporter):
-                append_to_journal(journal, row)
-                done[run] = row
-                reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
+    benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
+    for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
+        draw_questions(benchmarks[run.dataset], run, episodes=1)
+    for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
+        for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
+            append_to_journal(journal, row)
+            done[run] = row
+            reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
     return [done[run] for run in runs]
 
 
@@ -78,11 +80,16 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
 
 
 def _run_sharing(
-    runs: list[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
+    runs: list[Run],
+    benchmarks: Mapping[str, Benchmark],
+    out: Path,
+    episodes: int,
+    device: torch.device,
+    reporter: Reporter,
 ) -> Iterable[tuple[Run, dict[str, Any]]]:
     """The rows of runs that share a learner: they are asked the same questions together."""
-    first = runs[0]
-    questions = draw_questions(benchmark, first, episodes)  # before training: bad input shows at once
+    first, benchmark = runs[0], benchmarks[runs[0].dataset]
+    questions = draw_questions(benchmark, first, episodes)
     desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(first, benchmark, desk)
     start = monotonic()

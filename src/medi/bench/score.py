@@ -170,10 +170,9 @@ def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Q
     """Observe the novel classes' whole training split, ask about their test split."""
     train, test = benchmark.novel_train, benchmark.novel
     if train is None:
-        raise InputError(
-            f"--observations all: there are no training images of {benchmark.facts.name}'s novel classes; "
-            "fetch the whole set, or give a number."
-        )
+        cure = "give a number" if benchmark.facts.generated else "fetch the whole set, or give a number"
+        name = benchmark.facts.name
+        raise InputError(f"--observations all: there are no training images of {name}'s novel classes; {cure}.")
     if way != test.n_classes or train.class_names != test.class_names:
         raise InputError(
             f"--observations all uses all {test.n_classes} novel classes: leave --way out, and have the same classes "

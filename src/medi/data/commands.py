@@ -77,6 +77,7 @@ def check_benchmarks(names: Annotated[list[str] | None, NAMES] = None) -> None:
     from medi.data.check import State, check, summary
 
     console = Console()
+    _say(console, f"In {data_folder()}:")
     faults = []
     for facts in _chosen(names or ["all"]):
         if facts.generated:
@@ -105,6 +106,8 @@ def _why(file: FileState) -> str:
 def _chosen(names: Sequence[str]) -> list[Facts]:
     """The benchmarks named, with spaces or commas between them; `all` names every one."""
     named = [name for argument in names for name in argument.split(",") if name]
+    if not named:
+        raise InputError(f"no benchmark is named: give some of {', '.join(BENCHMARKS)}, or all.")
     return [facts_of(name) for name in (BENCHMARKS if "all" in named else dict.fromkeys(named))]
 
 

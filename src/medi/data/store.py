@@ -6,12 +6,16 @@ import os
 from pathlib import Path
 
 from medi.data.facts import Facts
+from medi.errors import InputError
 
 
 def data_folder() -> Path:
     """The folder that holds the official archives as they extract; it may not exist yet."""
     if chosen := os.environ.get("MEDI_DATA"):
-        return Path(chosen).expanduser()
+        folder = Path(chosen).expanduser()
+        if folder.is_file():
+            raise InputError(f"MEDI_DATA is {folder}, which is a file: set it to the folder that holds the data.")
+        return folder
     from platformdirs import user_cache_path  # only asked when the environment is silent
 
     return user_cache_path("medi") / "data"

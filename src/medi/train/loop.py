@@ -202,7 +202,7 @@ class _Run:
     def forget_after(self, step: int) -> None:
         """Drop what a killed process logged after its last checkpoint: those steps are done again."""
         if self.log and self.log.exists():
-            rows = [row for row in read_journal(self.log) if row["step"] <= step]
+            rows = [row for row in read_journal(self.log) if row.get("step", math.inf) <= step]
             write_atomically(self.log, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def save(self) -> None:
