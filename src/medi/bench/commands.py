@@ -130,6 +130,50 @@ def choose_command(
     console.print("ACC in percent on held-out known classes; std over splits.", highlight=False)
 
 
+@app.command("views")
+def views_command(
+    dataset: Dataset,
+    out: Out,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)] = 3,
+    device: Device = "auto",
+) -> None:
+    """Look at CATA's views: are heads orthogonal, how large are views, do they correspond to a known attribute?
+
+    Trains the multi-view network with and without its orthogonality term, appends what it finds to OUT/views.jsonl and
+    draws the images of each view; what is there already is not done again.
+    """
+    datasets = parse_list(dataset, "--dataset")
+    for name in datasets:
+        facts_of(name)
+    from medi.bench.views import study_views
+    from medi.progress import Reporter
+    from medi.train.devices import choose_device
+
+    rows = study_views(datasets, out, seeds=range(seeds), device=choose_device(device), reporter=Reporter())
+    table = Table("dataset", "seed", "lambda", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
+    for row in rows:
+        table.add_row(
+            row["dataset"],
+            str(row["seed"]),
+            f"{row['orthogonality']:.2f}",
+            f"{row['mean_cosine']:.3f}",
+            " ".join(map(str, row["sizes"])),
+            " ".join(f"{100 * share:.0f} %" for share in row["coverage"]),
+            f"{100 * row['topped_up']:.1f} %",
+            " ".join(f"{name} {m['bits']:.3f} ({m['random_bits']:.3f})" for name, m in row["agreement"].items()),
+        )
+    console = Console()
+    console.width = max(console.width, 140)
+    console.print(table)
+    console.print(
+        "|cosine|: between first-layer weights of different heads. classes: share of the known classes that have an "
+        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view and "
+        "attribute, and of shuffled views.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
 @app.command("table")
 def table_command(
     results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],

@@ -108,11 +108,18 @@ def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, An
     return {
         "balance": learner.balanced and run.regime != "grouped",
         "network": learner.network,
+        **describe_run(device),
+        "settings": settings_of(run),
+    }
+
+
+def describe_run(device: torch.device) -> dict[str, Any]:
+    """Where and with what something was measured."""
+    return {
         "device": describe_device(device),
         "torch": torch.__version__,
         "version": medi.__version__,
         "commit": commit(),
-        "settings": settings_of(run),
     }
 
 

@@ -1,0 +1,118 @@
+"""Does CATA do what it says? Orthogonality, sizes, coverage, and whether a view corresponds to a clustering rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import mutual_info_score
+from torch import Tensor
+
+from medi.bench.run import describe_run
+from medi.data.benchmarks import Benchmark, load
+from medi.data.facts import QUERIES
+from medi.errors import InputError
+from medi.files import append_to_journal, make_folder, read_journal
+from medi.progress import Reporter
+from medi.report.sheet import Strip, Thumbnail, contact_sheet
+from medi.tasks.cata import CataSampler
+from medi.tasks.views import ViewsConfig, find_views, mean_cosine, train_views, views_config
+from medi.train.loop import Desk
+
+SHOWN = 24
+"""Images of a view in the picture."""
+SHUFFLES = 200
+"""Random views that the measured mutual information is compared with."""
+OBSERVATIONS = 5
+
+
+def study_views(
+    datasets: Sequence[str], out: Path, *, seeds: Sequence[int], device: torch.device, reporter: Reporter
+) -> list[dict[str, Any]]:
+    """A line of `views.jsonl` for each dataset, seed and weight of the orthogonality term; a picture a dataset."""
+    journal = make_folder(out) / "views.jsonl"
+    rows = {(row["dataset"], row["seed"], row["orthogonality"]): row for row in read_journal(journal)}
+    for name in datasets:
+        benchmark = load(name, device)
+        for seed in seeds:
+            for config in (views_config(name), replace(views_config(name), orthogonality=0.0)):
+                key = (name, seed, config.orthogonality)
+                if key not in rows:
+                    rows[key] = study(benchmark, config, Desk(device, seed, out / "models", reporter))
+                    append_to_journal(journal, rows[key])
+        picture = draw_views(benchmark, views_config(name), Desk(device, seeds[0], out / "models", reporter))
+        picture.save(out / f"views-{name}.png")
+    return [row for key, row in rows.items() if key[0] in datasets and key[1] in seeds]
+
+
+def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, Any]:
+    """What one multi-view network did with the known classes."""
+    known, augmentation = benchmark.known, benchmark.facts.augmentation
+    model, seconds = train_views(known, config, desk, augmentation)
+    views = find_views(known, config, desk, augmentation)
+    sampler = CataSampler(known.labels, views, benchmark.facts.way, OBSERVATIONS, QUERIES, known.class_names)
+    agreement = {
+        name: dict(zip(("bits", "random_bits"), agreement_with(views.view, values), strict=True))
+        for name, values in known.attributes.items()
+    }
+    return {
+        "dataset": benchmark.facts.name,
+        "seed": desk.seed,
+        "orthogonality": config.orthogonality,
+        "heads": config.heads,
+        "network": config.network,
+        "mean_cosine": mean_cosine(model.first_layers()),
+        "sizes": views.sizes.tolist(),
+        "coverage": views.coverage(known.labels, known.n_classes).tolist(),
+        "topped_up": sampler.topped_up(),
+        "agreement": agreement,
+        "seconds": round(seconds, 3),
+        "settings": asdict(config),
+        **describe_run(desk.device),
+    }
+
+
+def agreement_with(view: Tensor, values: Tensor) -> tuple[float, float]:
+    """Mutual information in bits between views (n,) and an attribute (n,): measured, and the mean of shuffled views."""
+    ours, theirs = view.cpu().numpy(), values.cpu().numpy()
+    rng = np.random.default_rng(0)
+    shuffled = [mutual_info_score(theirs, rng.permutation(ours)) for _ in range(SHUFFLES)]
+    return float(mutual_info_score(theirs, ours) / np.log(2)), float(np.mean(shuffled) / np.log(2))
+
+
+def draw_views(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> Any:
+    """A picture: of each view the images it dominates most clearly, from as many classes as there is room for."""
+    known = benchmark.known
+    views = find_views(known, config, desk, benchmark.facts.augmentation)
+    best, second = views.log_probabilities.topk(2, dim=1).values.T
+    strips = []
+    for number, size in enumerate(views.sizes.tolist()):
+        mine = (views.view == number).nonzero().squeeze(1)
+        if not len(mine):
+            raise InputError(f"view {number + 1} of {benchmark.facts.name} is empty: train longer or use fewer heads.")
+        clearest = mine[(best - second)[mine].argsort(descending=True)]
+        items = _one_a_class(clearest, known.labels)[:SHOWN].tolist()
+        strips.append(
+            Strip(
+                f"view {number + 1}",
+                f"{size:,} images",
+                [Thumbnail(known.images[item].cpu().numpy()) for item in items],
+                [],
+            )
+        )
+    title = f"Views of {benchmark.facts.title}: images that one head claims most clearly"
+    return contact_sheet(strips, title, "At most one image of a class before any class comes again.", columns=1)
+
+
+def _one_a_class(items: Tensor, labels: Tensor) -> Tensor:
+    """The items in an order that takes the first of every class, then the second, and so on."""
+    turn: dict[int, int] = {}
+    order = []
+    for place, label in enumerate(labels[items].tolist()):
+        turn[label] = turn.get(label, -1) + 1
+        order.append((turn[label], place))
+    return items[torch.tensor([place for _, place in sorted(order)], device=items.device)]
