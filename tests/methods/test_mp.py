@@ -10,6 +10,7 @@ from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan, method_of
 from medi.methods.mp import MP, MPConfig, prototype_loss
+from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
@@ -61,6 +62,19 @@ def test_training_on_known_vectors_helps_to_group_unseen_ones():
     found = clustering.labels[0].view(4, 3)
     assert (found == found[:, :1]).all()
     assert len(found[:, 0].unique()) == 4
+
+
+def test_tasks_of_one_view_train_it_too_and_the_views_are_found_once(tmp_path):
+    known = blobs()
+    views = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=20, rate=0.01))
+    config = MPConfig(network="mlp", queries=4, schedule=Schedule(steps=5))
+    plan = Plan(3, 2, sampler="cata", views=views, desk=Desk(folder=tmp_path))
+    by_view = MP(config).fit(known, plan).encode(known.images[:5])
+    uniform = MP(config).fit(known, replace(plan, sampler="uniform")).encode(known.images[:5])
+    assert not torch.equal(by_view, uniform)
+    MP(replace(config, schedule=Schedule(steps=6))).fit(known, plan)
+    assert len(list(tmp_path.glob("cata-*.safetensors"))) == 1
+    assert len(list(tmp_path.glob("mp-*.safetensors"))) == 3
 
 
 def test_the_same_seed_learns_the_same_and_another_seed_something_else():

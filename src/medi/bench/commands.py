@@ -167,8 +167,8 @@ def views_command(
     console.print(table)
     console.print(
         "|cosine|: between first-layer weights of different heads. classes: share of the known classes that have an "
-        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view and "
-        "attribute, and of shuffled views.",
+        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view "
+        "and attribute, and of shuffled views.",
         highlight=False,
         soft_wrap=True,
     )
