@@ -26,13 +26,14 @@ def test_a_study_is_written_once_and_drawn(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_views, "views_config", lambda name: quick)
     options = {"seeds": [0], "device": torch.device("cpu"), "reporter": Silent()}
     first = study_views(["rules"], tmp_path, **options)
-    assert [row["orthogonality"] for row in first] == [pytest.approx(1 / 3), 0]
+    assert [row["kind"] for row in first] == ["paper", "without-term", "specialised"]
+    assert [row["settings"]["orthogonality"] for row in first] == [pytest.approx(1 / 3), 0, pytest.approx(1 / 3)]
     known, _ = rules()
     for row in first:
         assert sum(row["sizes"]) == len(known)
         assert set(row["agreement"]) == {"colour", "shape", "frame", "rule"}
         assert 0 <= row["topped_up"] <= 1
         assert 0 < row["mean_cosine"] < 1
-    assert Image.open(tmp_path / "views-rules.png").width > 600
+    assert Image.open(tmp_path / "views-rules-paper.png").width > 600
     assert study_views(["rules"], tmp_path, **options) == read_journal(tmp_path / "views.jsonl")
-    assert len(read_journal(tmp_path / "views.jsonl")) == 2
+    assert len(read_journal(tmp_path / "views.jsonl")) == 3

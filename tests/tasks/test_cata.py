@@ -60,7 +60,7 @@ def test_the_loss_is_equation_1_written_with_loops():
     # The paper: 2 lambda / (M (M - 1)) times the sum over pairs.
     pairs = sum((a @ b.T).abs().mean() for a, b in combinations(weights, 2))
     expected = entropy + 2 * 0.3 / (3 * 2) * pairs
-    assert torch.allclose(view_loss(logits, labels, weights, 0.3), expected)
+    assert torch.allclose(view_loss(logits, labels, weights, ViewsConfig(orthogonality=0.3)), expected)
 
 
 def test_the_view_is_the_head_that_believes_most_in_the_items_own_label():
@@ -148,6 +148,36 @@ def test_topped_up_items_are_observed_as_often_as_asked_about():
     assert own[0] == pytest.approx(float(own[1]), abs=0.02)
 
 
+def test_specialising_trains_the_best_head_of_each_item_alone():
+    logits = torch.randn(4, 2, 3, generator=generator())
+    labels = torch.tensor([0, 1, 2, 0])
+    entropies = torch.stack([functional.cross_entropy(logits[:, m], labels, reduction="none") for m in range(2)])
+    orthogonal = [torch.eye(4)[:1], torch.eye(4)[1:2]]
+    assert torch.allclose(
+        view_loss(logits, labels, orthogonal, ViewsConfig(specialise=1.0)), entropies.min(0).values.mean()
+    )
+
+
+def test_heads_that_specialise_divide_the_classes_among_them():
+    known = blobs(classes=6)
+    shares = []
+    for specialise in (0.0, 1.0):
+        views = find_views(known, replace(QUICK, specialise=specialise), Desk(), Augmentation())
+        table = torch.zeros(3, 6)
+        table.index_put_((views.view, known.labels), torch.ones(len(known)), accumulate=True)
+        shares.append(float((table.amax(0) / table.sum(0)).mean()))  # how much of a class lies in one view
+    assert shares[1] > 0.95
+    assert shares[1] > shares[0]
+
+
+def test_classes_that_a_view_has_enough_of_are_drawn_first():
+    labels = torch.arange(40) % 4
+    own = torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9])
+    views = Views(torch.stack([own[int(label >= 2)] for label in labels]).log())
+    task, view = CataSampler(labels, views, 2, 2, 2).sample_with_views(100, generator())
+    assert ((task.classes >= 2) == (view[:, None] == 1)).all()
+
+
 def test_views_are_drawn_in_proportion_to_their_size():
     views = Views(torch.tensor([[0.9, 0.1]] * 90 + [[0.1, 0.9]] * 30).log())
     _, view = CataSampler(torch.arange(120) % 3, views, 2, 1, 1).sample_with_views(8000, generator())
@@ -193,4 +223,4 @@ def test_cross_entropy_is_averaged_over_heads():
     labels = torch.tensor([0, 1, 2, 0])
     expected = sum(functional.cross_entropy(logits[:, m], labels) for m in range(2)) / 2
     orthogonal = [torch.eye(4)[:1], torch.eye(4)[1:2]]
-    assert torch.allclose(view_loss(logits, labels, orthogonal, 1.0), expected)
+    assert torch.allclose(view_loss(logits, labels, orthogonal, ViewsConfig()), expected)

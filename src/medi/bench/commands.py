@@ -25,7 +25,7 @@ FORMATS = ("text", "md", "csv", "latex")
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
 Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mp; separated by commas.", metavar="A,B")]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
-Sampler = Annotated[str, typer.Option(help="How mp draws its training tasks: uniform or cata.")]
+Sampler = Annotated[str, typer.Option(help="How mp draws its training tasks: uniform, cata or specialised.")]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
 Observations = Annotated[
     str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
@@ -139,8 +139,8 @@ def views_command(
 ) -> None:
     """Look at CATA's views: are heads orthogonal, how large are views, do they correspond to a known attribute?
 
-    Trains the multi-view network with and without its orthogonality term, appends what it finds to OUT/views.jsonl and
-    draws the images of each view; what is there already is not done again.
+    Trains the multi-view network as the paper does, without its orthogonality term, and with heads that specialise;
+    appends what it finds to OUT/views.jsonl and draws the images of each view. What is there already is not done again.
     """
     datasets = parse_list(dataset, "--dataset")
     for name in datasets:
@@ -150,12 +150,12 @@ def views_command(
     from medi.train.devices import choose_device
 
     rows = study_views(datasets, out, seeds=range(seeds), device=choose_device(device), reporter=Reporter())
-    table = Table("dataset", "seed", "lambda", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
+    table = Table("dataset", "seed", "views", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
     for row in rows:
         table.add_row(
             row["dataset"],
             str(row["seed"]),
-            f"{row['orthogonality']:.2f}",
+            row["kind"],
             f"{row['mean_cosine']:.3f}",
             " ".join(map(str, row["sizes"])),
             " ".join(f"{100 * share:.0f} %" for share in row["coverage"]),

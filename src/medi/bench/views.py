@@ -19,6 +19,7 @@ from medi.errors import InputError
 from medi.files import append_to_journal, make_folder, read_journal
 from medi.progress import Reporter
 from medi.report.sheet import Strip, Thumbnail, contact_sheet
+from medi.tasks import SPECIALISE
 from medi.tasks.cata import CataSampler
 from medi.tasks.views import ViewsConfig, find_views, mean_cosine, train_views, views_config
 from medi.train.loop import Desk
@@ -33,20 +34,30 @@ OBSERVATIONS = 5
 def study_views(
     datasets: Sequence[str], out: Path, *, seeds: Sequence[int], device: torch.device, reporter: Reporter
 ) -> list[dict[str, Any]]:
-    """A line of `views.jsonl` for each dataset, seed and weight of the orthogonality term; a picture a dataset."""
+    """A line of `views.jsonl` for each dataset, seed and kind of view; a picture for each dataset and kind."""
     journal = make_folder(out) / "views.jsonl"
-    rows = {(row["dataset"], row["seed"], row["orthogonality"]): row for row in read_journal(journal)}
+    rows = {(row["dataset"], row["seed"], row["kind"]): row for row in read_journal(journal)}
     for name in datasets:
         benchmark = load(name, device)
         for seed in seeds:
-            for config in (views_config(name), replace(views_config(name), orthogonality=0.0)):
-                key = (name, seed, config.orthogonality)
-                if key not in rows:
-                    rows[key] = study(benchmark, config, Desk(device, seed, out / "models", reporter))
-                    append_to_journal(journal, rows[key])
-        picture = draw_views(benchmark, views_config(name), Desk(device, seeds[0], out / "models", reporter))
-        picture.save(out / f"views-{name}.png")
+            for kind, config in kinds_of_views(name).items():
+                desk = Desk(device, seed, out / "models", reporter)
+                if (name, seed, kind) not in rows:
+                    rows[name, seed, kind] = {"kind": kind} | study(benchmark, config, desk)
+                    append_to_journal(journal, rows[name, seed, kind])
+                if seed == seeds[0]:
+                    draw_views(benchmark, config, desk).save(out / f"views-{name}-{kind}.png")
     return [row for key, row in rows.items() if key[0] in datasets and key[1] in seeds]
+
+
+def kinds_of_views(dataset: str) -> dict[str, ViewsConfig]:
+    """The views that are compared: the paper's, without its orthogonality term, and with heads that specialise."""
+    paper = views_config(dataset)
+    return {
+        "paper": paper,
+        "without-term": replace(paper, orthogonality=0.0),
+        "specialised": replace(paper, specialise=SPECIALISE),
+    }
 
 
 def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, Any]:
@@ -62,9 +73,6 @@ def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, An
     return {
         "dataset": benchmark.facts.name,
         "seed": desk.seed,
-        "orthogonality": config.orthogonality,
-        "heads": config.heads,
-        "network": config.network,
         "mean_cosine": mean_cosine(model.first_layers()),
         "sizes": views.sizes.tolist(),
         "coverage": views.coverage(known.labels, known.n_classes).tolist(),

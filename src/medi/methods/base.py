@@ -67,8 +67,8 @@ class Plan:
             "known": known.fingerprint(),
             "config": {name: value for name, value in asdict(config).items() if name != "grouping"},
             "augmentation": asdict(self.augmentation),
-            "task": task,
-            "views": asdict(self.views) if task and self.sampler == "cata" else None,
+            "task": task | {"sampler": self.sampler} if task else None,
+            "views": asdict(self.views) if task and self.sampler != "uniform" else None,
         }
 
 

@@ -40,6 +40,11 @@ class CataSampler(UniformSampler):
         self.views, self.soft = views, soft
         self._ranks = views.ranks
         self._sizes = views.sizes.float()
+        own = torch.zeros(len(self._sizes), len(self.classes), dtype=torch.int64, device=labels.device)
+        labelled = labels >= 0
+        places = torch.searchsorted(self.classes, labels[labelled])
+        own.index_put_((views.view[labelled], places), torch.ones_like(places), accumulate=True)
+        self._enough = (own >= observations + queries).float()  # (views, classes): no need to top up
 
     def sample(self, tasks: int, generator: torch.Generator) -> Task:
         """Draw a batch of tasks, each from one view."""
@@ -48,16 +53,16 @@ class CataSampler(UniformSampler):
     def sample_with_views(self, tasks: int, generator: torch.Generator) -> tuple[Task, Tensor]:
         """A batch of tasks and the view (tasks,) each was drawn from."""
         view = torch.multinomial(self._sizes, tasks, replacement=True, generator=generator)
-        candidates, rows = self._candidates(tasks, generator)
-        random = torch.rand(candidates.shape, generator=generator, device=candidates.device)
-        of_view = view[:, None, None]
+        # Classes that the view has enough of come first: what is topped up does not share its rule.
+        rows = self._pick_classes(self._random(tasks, len(self.classes), generator=generator) + self._enough[view])
+        candidates, of_view = self._items[rows], view[:, None, None]
+        random = self._random(*candidates.shape, generator=generator)
         if self.soft:
             gumbel = -(-random.clamp(min=1e-20).log()).log()
             keys = self.views.log_probabilities[candidates, of_view] + gumbel
         else:
             keys = random - self._ranks[candidates, of_view]  # a view's own items come before all others
-        task = self._draw(candidates, rows, keys)
-        return self._mixed(task, generator), view
+        return self._mixed(self._pick_items(rows, keys), generator), view
 
     def topped_up(self, tasks: int = 200) -> float:
         """Share of items that had to be taken from another view than their task's, over a sample of tasks."""
@@ -74,6 +79,6 @@ class CataSampler(UniformSampler):
     def _mixed(self, task: Task, generator: torch.Generator) -> Task:
         """The same tasks with observations and queries redrawn: those of the task's own view came first."""
         items = torch.cat([task.support, task.query], 2)
-        order = torch.rand(items.shape, generator=generator, device=items.device).argsort(2)
+        order = self._random(*items.shape, generator=generator).argsort(2)
         items = items.gather(2, order)
         return Task(items[:, :, : self.observations], items[:, :, self.observations :], task.classes)

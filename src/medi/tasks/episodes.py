@@ -93,22 +93,23 @@ class UniformSampler:
 
     def sample(self, tasks: int, generator: torch.Generator) -> Task:
         """Draw a batch of tasks on the device of the labels."""
-        candidates, rows = self._candidates(tasks, generator)
-        return self._draw(candidates, rows, torch.rand(candidates.shape, generator=generator, device=candidates.device))
+        rows = self._pick_classes(self._random(tasks, len(self.classes), generator=generator))
+        return self._pick_items(rows, self._random(*rows.shape, self._items.shape[1], generator=generator))
 
-    def _candidates(self, tasks: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Classes drawn for each task, (tasks, way) rows of the table, and all their items (tasks, way, items)."""
-        keys = torch.rand(tasks, len(self.classes), generator=generator, device=self._items.device)
-        rows = keys.topk(self.way).indices
-        return self._items[rows], rows
+    def _random(self, *shape: int, generator: torch.Generator) -> Tensor:
+        return torch.rand(shape, generator=generator, device=self._items.device)
 
-    def _draw(self, candidates: Tensor, rows: Tensor, keys: Tensor) -> Task:
-        """Tasks of the candidates with the largest keys (tasks, way, items).
+    def _pick_classes(self, keys: Tensor) -> Tensor:
+        """Rows (tasks, way) of the table: the classes with the largest keys (tasks, classes)."""
+        return keys.topk(self.way).indices
+
+    def _pick_items(self, rows: Tensor, keys: Tensor) -> Task:
+        """Tasks of those items of the classes `rows` (tasks, way) that have the largest keys (tasks, way, items).
 
         Random keys, largest first, are a draw without replacement from every class of every task at once.
         """
         chosen = keys.masked_fill(self._absent[rows], -torch.inf).topk(self.observations + self.queries).indices
-        items = candidates.gather(2, chosen)
+        items = self._items[rows[:, :, None], chosen]
         return Task(items[:, :, : self.observations], items[:, :, self.observations :], self.classes[rows])
 
 
