@@ -8,6 +8,7 @@ from types import MappingProxyType
 from medi.errors import unknown_name
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
 from medi.methods.kmeans import KMeans
+from medi.methods.mm import MM
 from medi.methods.mp import MP
 
 __all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "method_of"]
@@ -15,6 +16,7 @@ __all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "
 METHODS: Mapping[str, type[Method]] = MappingProxyType(
     {
         "kmeans": KMeans,
+        "mm": MM,
         "mp": MP,
     }
 )
