@@ -40,6 +40,6 @@ def make_sampler(
         return uniform
     if name == "specialised":
         views = replace(views, specialise=SPECIALISE)
-    sampler = CataSampler(known.labels, find_views(known, views, desk, augmentation), *size)
+    sampler = CataSampler(known.labels, find_views(known, views, desk, augmentation), *size, soft=views.soft)
     desk.reporter.say(sampler.describe())
     return sampler

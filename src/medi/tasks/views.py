@@ -7,7 +7,7 @@ orthogonal; by Eq. 2 an item's view is the head that gives the item's own label 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -38,6 +38,7 @@ class ViewsConfig:
         orthogonality: Weight of the orthogonality term, lambda in the paper.
         specialise: How much an item trains the head that is best at it rather than all heads alike, 0 to 1. Not in the
             paper: it makes heads divide the classes among them, and classes that share a rule tend to end together.
+        soft: Draw a task's items by the probability that its view's head gives them, not by their dominating view.
         hidden: Width of a head's two hidden layers.
         dropout: Between a head's layers.
         batch: Images in a gradient step.
@@ -49,6 +50,7 @@ class ViewsConfig:
     heads: int = 3
     orthogonality: float = 1 / 3
     specialise: float = 0.0
+    soft: bool = False
     hidden: int = 256
     dropout: float = 0.3
     batch: int = 512
@@ -215,7 +217,11 @@ def train_views(
         config.schedule,
         desk,
         title="cata",
-        settings={"known": known.fingerprint(), "config": asdict(config), "augmentation": asdict(augmentation)},
+        settings={
+            "known": known.fingerprint(),
+            "config": asdict(replace(config, soft=False)),  # how tasks are drawn comes after
+            "augmentation": asdict(augmentation),
+        },
         validation=Validation(max(1, config.schedule.steps // config.looks), accuracy),
     )
     return model, seconds
