@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
@@ -39,6 +40,7 @@ def run_grid(
     Returns:
         The rows of all runs asked for, new and old.
     """
+    commit()
     journal = open_results(out, resume=resume)
     done = {Run.of_row(row): row for row in read_rows(journal)}
     _announce(runs, done, episodes, reporter)
@@ -149,8 +151,12 @@ def settings_of(run: Run) -> dict[str, Any]:
     return settings
 
 
+@cache
 def commit() -> str | None:
-    """The commit this code was checked out at; None where it was installed otherwise."""
+    """The commit this code was checked out at; None where it was installed otherwise.
+
+    Asked once: the checkout may move on while a long grid runs, the code in memory does not.
+    """
     here = Path(medi.__file__).resolve()
     if not (here.parents[2] / ".git").exists():
         return None
