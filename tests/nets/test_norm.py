@@ -88,6 +88,12 @@ def test_channels_last_stays_channels_last():
     assert BatchStatisticsNorm(3)(x).is_contiguous(memory_format=torch.channels_last)
 
 
+def test_running_averages_cannot_leak_and_are_left_as_they_are():
+    norm, x = nn.BatchNorm2d(3).eval(), torch.randn(4, 3, 2, 2)
+    with statistics_from(norm, 2):
+        assert torch.allclose(norm(x)[3:], norm(x[3:]))
+
+
 def test_bad_requests_say_what_is_wrong():
     with pytest.raises(InputError, match="at least 1"), statistics_from(nn.Identity(), 0):
         pass
@@ -96,8 +102,6 @@ def test_bad_requests_say_what_is_wrong():
         norm(torch.randn(3, 2))
     with pytest.raises(InputError, match=r"call \.eval"), statistics_from(nn.BatchNorm2d(3), 2):
         pass
-    with statistics_from(nn.BatchNorm2d(3).eval(), 2):
-        pass  # running averages cannot leak
     with pytest.raises(InputError, match="did you mean 'batch'"):
         normalisation("bach", 3)
 

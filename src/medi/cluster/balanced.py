@@ -4,10 +4,10 @@ With sizes fixed, the cost of a partition is the sum over clusters of (pairwise 
 after one table of distances per episode the dimension of the features no longer matters.
 
 Alternating assignment and centres stops in poor optima, and restarts hardly help. Swaps of two points between two
-clusters do; annealing the swaps (uphill ones allowed, less and less) does far more in the same time. Share of draws
-that cost more than the true grouping, and ACC, on Gaussian classes (20 classes x 5 points, 256 dimensions, 100
-episodes, one seed): alternation from 10 starts 100 %, 43; swaps after it 24 %, 57; the same from 30 starts 14 %, 60;
-the default here, 4 starts with 30 annealed sweeps, 0 %, 64, in less time than the last.
+clusters do; annealing the swaps (uphill ones allowed, less and less) does more in about the same time: on Gaussian
+classes (20 x 5 points, 64 dimensions, 200 episodes, one seed) 84 % of the episodes end above the true grouping's cost
+after descent by swaps from 10 starts, 15.5 % after the default search, and ACC rises from 81.0 to 88.5
+(`benchmarks/clustering.py`, `results/clustering/cpu.json`).
 """
 
 from __future__ import annotations
