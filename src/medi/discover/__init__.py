@@ -1,0 +1,1 @@
+"""Someone's own pictures in, discovered classes out."""
