@@ -27,6 +27,22 @@ from medi.nets.encode import network_encoder
 from medi.tasks import make_sampler
 from medi.train.loop import train
 from medi.train.schedule import Schedule
+from medi.train.supervised import train_classifier
+
+
+@dataclass(frozen=True)
+class SupervisedStart:
+    """Cross-entropy on the known classes before the first task.
+
+    Attributes:
+        batch: Images in a gradient step.
+        schedule: Length and rates.
+    """
+
+    batch: int = 512
+    schedule: Schedule = field(
+        default_factory=lambda: Schedule(steps=1500, rate=0.2, optimiser="sgd", decay=5e-4, shape="onecycle")
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,8 @@ class MPConfig:
         temperature: Distances are divided by this in training: squared ones grow with the embedding's size, and a
             softmax of large numbers learns slowly.
         augmented: Change training images at random as the dataset allows.
-        schedule: Length and rates.
+        start: Supervised training that the tasks start from; None for random weights.
+        schedule: Length and rates of training on tasks.
         grouping: How features become clusters at discovery.
     """
 
@@ -59,6 +76,7 @@ class MPConfig:
     distance: Literal["squared", "euclidean"] = "squared"
     temperature: float = 1.0
     augmented: bool = True
+    start: SupervisedStart | None = None
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
     grouping: Grouping = field(default_factory=lambda: Grouping(Preparation(), balanced=True))
 
@@ -95,29 +113,57 @@ PREPARATIONS = {
 
 def _candidates() -> dict[str, MPConfig]:
     """What `medi bench choose` compares: a network, known classes turned or not, a preparation of features."""
-    return {
-        f"{network}{'-rotated' if rotations else ''}-{name}": MPConfig(
-            network=network,
-            # ResNet-18 is trained once, on five observations, for one and for five: its training is what costs.
-            observations=5 if network == "resnet18" else None,
-            rotations=rotations,
-            grouping=Grouping(preparation, balanced=True),
-        )
-        for network in ("conv4", "resnet18")
-        for rotations in (False, True)
-        for name, preparation in PREPARATIONS.items()
-    } | {
-        # Softer distances and a higher rate. Conv-4 is bound by launching kernels: larger steps cost a GPU nothing.
-        f"{network}{'-rotated' if rotations else ''}-warm": MPConfig(
-            network=network,
-            images=images,
-            rotations=rotations,
-            temperature=16.0,
-            schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
-        )
-        for network, images in (("conv4", 1600), ("resnet18", 400))
-        for rotations in (False, True)
-    }
+    return (
+        {
+            f"{network}{'-rotated' if rotations else ''}-{name}": MPConfig(
+                network=network,
+                # ResNet-18 is trained once, on five observations, for one and for five: its training is what costs.
+                observations=5 if network == "resnet18" else None,
+                rotations=rotations,
+                grouping=Grouping(preparation, balanced=True),
+            )
+            for network in ("conv4", "resnet18")
+            for rotations in (False, True)
+            for name, preparation in PREPARATIONS.items()
+        }
+        | {
+            # Softer distances and a higher rate. Conv-4 is bound by launching kernels: larger steps cost a GPU nothing.
+            f"{network}{'-rotated' if rotations else ''}-warm": MPConfig(
+                network=network,
+                images=images,
+                rotations=rotations,
+                temperature=16.0,
+                schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
+            )
+            for network, images in (("conv4", 1600), ("resnet18", 400))
+            for rotations in (False, True)
+        }
+        | {
+            # Cross-entropy over all classes teaches a deep network most; tasks then give it the metric.
+            f"resnet18{'-rotated' if rotations else ''}-started-{name}": MPConfig(
+                network="resnet18",
+                observations=5,
+                rotations=rotations,
+                temperature=16.0,
+                start=SupervisedStart(),
+                schedule=Schedule(steps=400, rate=3e-4),
+                grouping=Grouping(preparation, balanced=True),
+            )
+            for rotations in (False, True)
+            for name, preparation in PREPARATIONS.items()
+        }
+        | {
+            # Many classes in a task: each query has more to be told apart from.
+            f"conv4{'-rotated' if rotations else ''}-wide": MPConfig(
+                way=60,
+                images=1200,
+                rotations=rotations,
+                temperature=16.0,
+                schedule=Schedule(steps=3000, rate=3e-3, shape="onecycle"),
+            )
+            for rotations in (False, True)
+        }
+    )
 
 
 class MP(Method):
@@ -178,7 +224,19 @@ class MP(Method):
             support, query = embedded[:, :, :observations], embedded[:, :, observations:]
             return prototype_loss(support, query, config.distance, config.temperature)
 
+        seconds = 0.0
+        if config.start:
+            seconds += train_classifier(
+                model,
+                classes,
+                config.start.schedule,
+                desk,
+                augmentation=augmentation,
+                batch=config.start.batch,
+                settings=plan.settings(classes, config.start)
+                | {"network": config.network, "embedding": config.embedding, "augmented": config.augmented},
+            )
         settings = plan.settings(known, config, way=way, observations=observations, queries=queries)
-        seconds = train(model, loss, config.schedule, desk, title="mp", settings=settings)
+        seconds += train(model, loss, config.schedule, desk, title="mp", settings=settings)
         encoder = network_encoder(model, desk.device, config.schedule.precision)
         return EmbeddingLearner(encoder, known, plan, config.grouping, config.network, seconds)
