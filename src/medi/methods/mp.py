@@ -159,7 +159,7 @@ def _candidates() -> dict[str, MPConfig]:
                 images=1200,
                 rotations=rotations,
                 temperature=16.0,
-                schedule=Schedule(steps=3000, rate=3e-3, shape="onecycle"),
+                schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
             )
             for rotations in (False, True)
         }

@@ -56,7 +56,7 @@ class ViewsConfig:
     batch: int = 512
     looks: int = 10
     schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=2000, rate=0.01, shape="onecycle", factors={"heads": 0.1})
+        default_factory=lambda: Schedule(steps=1000, rate=0.01, shape="onecycle", factors={"heads": 0.1})
     )
 
 
