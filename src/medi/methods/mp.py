@@ -188,7 +188,8 @@ class MP(Method):
         "glyphs": "cpu",
         "rules": "cpu",
         "cifar10": "resnet18-rotated-plain",
-        "cifar100": "resnet18-plain",
+        "cifar100": "resnet18-started-unit",
+        "omniglot": "conv4-wide",
         "svhn": "resnet18-rotated-plain",
     }
 
