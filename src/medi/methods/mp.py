@@ -187,7 +187,7 @@ class MP(Method):
     chosen: ClassVar[Mapping[str, str]] = {
         "glyphs": "cpu",
         "rules": "cpu",
-        "cifar10": "resnet18-rotated-plain",
+        "cifar10": "resnet18-rotated-started-plain",
         "cifar100": "resnet18-started-unit",
         "omniglot": "conv4-wide",
         "svhn": "resnet18-rotated-plain",
