@@ -3,11 +3,8 @@
 import importlib.util
 import re
 from pathlib import Path
-from statistics import fmean
 
 import pytest
-
-from medi.bench.rows import read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,24 +19,6 @@ def generated() -> dict[Path, str]:
 def test_every_table_is_what_the_committed_results_give():
     for path, text in generated().items():
         assert path.read_text() == text, f"{path.name} is out of date: run `make results`"
-
-
-def test_the_table_of_choices_is_what_the_committed_trials_give():
-    scores: dict[tuple[str, str], dict[int, float]] = {}
-    for row in read_rows(ROOT / "results" / "mp" / "choices.jsonl"):
-        if row["regime"] == "honest":
-            scores.setdefault((row["dataset"], row["config"]), {})[row["split"]] = row["acc"]
-    document = (ROOT / "docs" / "results.md").read_text().replace("**", "")
-    for dataset, title in (("cifar10", "CIFAR-10"), ("omniglot", "Omniglot")):
-        shared = set.intersection(*(set(splits) for (name, _), splits in scores.items() if name == dataset))
-        for network in sorted({config.rsplit("-", 1)[0] for name, config in scores if name == dataset}):
-            means = [
-                100 * fmean(scores[dataset, f"{network}-{preparation}"][split] for split in shared)
-                for preparation in ("plain", "unit", "power")
-            ]
-            candidate = network.replace("-rotated", ", turned classes")
-            cells = " | ".join(f"{mean:.1f}" for mean in means)
-            assert f"| {title} | {candidate} | {cells} | {len(shared)} |" in document
 
 
 @pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda path: path.name)

@@ -25,7 +25,10 @@ FORMATS = ("text", "md", "csv", "latex")
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
 Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mm, mp; separated by commas.", metavar="A,B")]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
-Sampler = Annotated[str, typer.Option(help="How mm and mp draw training tasks: uniform, cata or specialised.")]
+Sampler = Annotated[
+    str,
+    typer.Option(help="How mm and mp draw training tasks: uniform, cata or a variant of it (docs/cata.md)."),
+]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
 Observations = Annotated[
     str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")

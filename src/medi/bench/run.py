@@ -153,17 +153,21 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The commit this code was checked out at; None where it was installed otherwise.
+    """The commit this code was checked out at, "-dirty" after it where the code differs; None without a checkout.
 
     Asked once: the checkout may move on while a long grid runs, the code in memory does not.
     """
     here = Path(medi.__file__).resolve()
     if not (here.parents[2] / ".git").exists():
         return None
-    try:
+
+    def ask(*question: str) -> str:
         answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=here.parent, capture_output=True, text=True, check=True, timeout=10
+            ["git", *question], cwd=here.parent, capture_output=True, text=True, check=True, timeout=10
         )
+        return answer.stdout.strip()
+
+    try:
+        return ask("rev-parse", "HEAD") + ("-dirty" if ask("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip()

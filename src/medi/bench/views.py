@@ -19,7 +19,7 @@ from medi.errors import InputError
 from medi.files import append_to_journal, make_folder, read_journal
 from medi.progress import Reporter
 from medi.report.sheet import Strip, Thumbnail, contact_sheet
-from medi.tasks import SPECIALISE
+from medi.tasks import VIEWS
 from medi.tasks.cata import CataSampler
 from medi.tasks.views import ViewsConfig, find_views, mean_cosine, train_views, views_config
 from medi.train.loop import Desk
@@ -56,7 +56,7 @@ def kinds_of_views(dataset: str) -> dict[str, ViewsConfig]:
     return {
         "paper": paper,
         "without-term": replace(paper, orthogonality=0.0),
-        "specialised": replace(paper, specialise=SPECIALISE),
+        "specialised": replace(paper, **VIEWS["specialised"]),
     }
 
 
@@ -77,6 +77,7 @@ def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, An
         "sizes": views.sizes.tolist(),
         "coverage": views.coverage(known.labels, known.n_classes).tolist(),
         "topped_up": sampler.topped_up(),
+        "drawn": sampler.drawn(),
         "agreement": agreement,
         "seconds": round(seconds, 3),
         "settings": asdict(config),

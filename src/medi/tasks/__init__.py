@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
@@ -14,10 +17,19 @@ from medi.train.loop import Desk
 
 __all__ = ["SAMPLERS", "CataSampler", "Sampler", "Task", "UniformSampler", "make_sampler"]
 
-SAMPLERS = ("uniform", "cata", "specialised")
-"""uniform; cata, as in the paper; specialised, CATA with heads that divide the classes among them (ours)."""
+VIEWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "cata": {},  # as in the paper
+        "specialised": {"specialise": 0.5},  # heads divide the classes among them (ours)
+        "broad": {"broad": True},  # every class as often, however many of its items the view has
+        "soft": {"soft": True},  # a view's items drawn by its head's probability, not by dominance
+        "two-views": {"heads": 2},
+        "five-views": {"heads": 5},
+    }
+)
+"""Samplers that draw tasks from views: CATA and what was tried to mend it, as changes of `ViewsConfig`."""
 
-SPECIALISE = 0.5
+SAMPLERS = ("uniform", *VIEWS)
 
 
 def make_sampler(
@@ -38,8 +50,9 @@ def make_sampler(
     uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
     if name == "uniform":
         return uniform
-    if name == "specialised":
-        views = replace(views, specialise=SPECIALISE)
-    sampler = CataSampler(known.labels, find_views(known, views, desk, augmentation), *size, soft=views.soft)
+    views = replace(views, **VIEWS[name])
+    sampler = CataSampler(
+        known.labels, find_views(known, views, desk, augmentation), *size, soft=views.soft, broad=views.broad
+    )
     desk.reporter.say(sampler.describe())
     return sampler

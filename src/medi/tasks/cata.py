@@ -23,6 +23,7 @@ class CataSampler(UniformSampler):
         queries: Items of each class to ask about.
         names: Class names for messages.
         soft: Draw items by the probability that the view's head gives them, rather than by their dominating view.
+        broad: Draw every class as often, rather than those first of which a view has enough: more classes, more top-up.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class CataSampler(UniformSampler):
         names: tuple[str, ...] | None = None,
         *,
         soft: bool = False,
+        broad: bool = False,
     ) -> None:
         super().__init__(labels, way, observations, queries, names)
         self.views, self.soft = views, soft
@@ -44,7 +46,8 @@ class CataSampler(UniformSampler):
         labelled = labels >= 0
         places = torch.searchsorted(self.classes, labels[labelled])
         own.index_put_((views.view[labelled], places), torch.ones_like(places), accumulate=True)
-        self._enough = (own >= observations + queries).float()  # (views, classes): no need to top up
+        enough = own >= (0 if broad else observations + queries)
+        self._enough = enough.float()  # (views, classes): no need to top up
 
     def sample(self, tasks: int, generator: torch.Generator) -> Task:
         """Draw a batch of tasks, each from one view."""
@@ -71,10 +74,18 @@ class CataSampler(UniformSampler):
         items = torch.cat([task.support, task.query], 2)
         return float((self._ranks[items, view[:, None, None]] > 0).float().mean())
 
+    def drawn(self, tasks: int = 1000) -> int:
+        """How many classes a sample of tasks draws on."""
+        generator = torch.Generator(self._items.device).manual_seed(0)
+        return len(torch.unique(self.sample(tasks, generator).classes))
+
     def describe(self) -> str:
-        """View sizes and the share of topped-up items, in words."""
+        """View sizes, the share of topped-up items and the classes drawn on, in words."""
         sizes = " + ".join(map(str, self.views.sizes.tolist()))
-        return f"CATA: views of {sizes} items; {100 * self.topped_up():.1f} % of a task's items come from another view"
+        return (
+            f"CATA: views of {sizes} items; {100 * self.topped_up():.1f} % of a task's items come from another view, "
+            f"tasks draw on {self.drawn()} of {len(self.classes)} classes"
+        )
 
     def _mixed(self, task: Task, generator: torch.Generator) -> Task:
         """The same tasks with observations and queries redrawn: those of the task's own view came first."""

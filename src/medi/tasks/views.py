@@ -39,6 +39,7 @@ class ViewsConfig:
         specialise: How much an item trains the head that is best at it rather than all heads alike, 0 to 1. Not in the
             paper: it makes heads divide the classes among them, and classes that share a rule tend to end together.
         soft: Draw a task's items by the probability that its view's head gives them, not by their dominating view.
+        broad: Draw every class as often, rather than those first of which a view has enough for a task.
         hidden: Width of a head's two hidden layers.
         dropout: Between a head's layers.
         batch: Images in a gradient step.
@@ -51,6 +52,7 @@ class ViewsConfig:
     orthogonality: float = 1 / 3
     specialise: float = 0.0
     soft: bool = False
+    broad: bool = False
     hidden: int = 256
     dropout: float = 0.3
     batch: int = 512
