@@ -1,4 +1,5 @@
 import json
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -108,6 +109,22 @@ def test_an_interrupted_grid_keeps_its_finished_runs(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         go([KMEANS, replace(KMEANS, seed=1)], out)
     assert [row["seed"] for row in read_journal(out / "results.jsonl")] == [0]
+
+
+def test_the_commit_says_when_the_code_was_changed_after_it(tmp_path, monkeypatch):
+    package = tmp_path / "src" / "medi"
+    package.mkdir(parents=True)
+    code = package / "__init__.py"
+    code.write_text("one")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    monkeypatch.setattr(bench_run.medi, "__file__", str(code))
+    asked_anew = bench_run.commit.__wrapped__
+    clean = asked_anew()
+    assert len(clean) == 40
+    code.write_text("two")
+    assert asked_anew() == f"{clean}-dirty"
 
 
 def test_a_folder_that_is_not_empty_is_only_used_on_request(tmp_path):

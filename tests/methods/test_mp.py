@@ -9,8 +9,9 @@ from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan, method_of
-from medi.methods.mp import MP, MPConfig, prototype_loss
+from medi.methods.mp import MP, MPConfig, SupervisedStart, prototype_loss
 from medi.tasks.views import ViewsConfig
+from medi.train.checkpoint import load_checkpoint
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
@@ -75,6 +76,23 @@ def test_tasks_of_one_view_train_it_too_and_the_views_are_found_once(tmp_path):
     MP(replace(config, schedule=Schedule(steps=6))).fit(known, plan)
     assert len(list(tmp_path.glob("cata-*.safetensors"))) == 1
     assert len(list(tmp_path.glob("mp-*.safetensors"))) == 3
+
+
+def test_a_supervised_start_is_made_once_and_shared_by_samplers(tmp_path):
+    known = blobs()
+    start = SupervisedStart(batch=16, schedule=Schedule(steps=30, rate=0.01))
+    views = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=10, rate=0.01))
+    config = MPConfig(network="mlp", queries=4, start=start, schedule=Schedule(steps=1, rate=0.0))
+    plan = Plan(3, 2, views=views, desk=Desk(folder=tmp_path))
+    for sampler in ("uniform", "cata"):
+        MP(config).fit(known, replace(plan, sampler=sampler))
+    (classifier,) = (load_checkpoint(path)[0] for path in tmp_path.glob("classifier-*.safetensors"))
+    after = [load_checkpoint(path)[0] for path in tmp_path.glob("mp-*.safetensors")]
+    assert len(after) == 2
+    for name, tensor in classifier.items():
+        if name.startswith("model/0.") and name.endswith(("weight", "bias")):
+            for tensors in after:  # at rate zero the tasks change nothing: both are the start itself
+                assert torch.equal(tensors[name.replace("model/0.", "model/")], tensor)
 
 
 def test_the_same_seed_learns_the_same_and_another_seed_something_else():

@@ -178,6 +178,17 @@ def test_classes_that_a_view_has_enough_of_are_drawn_first():
     assert ((task.classes >= 2) == (view[:, None] == 1)).all()
 
 
+def test_broad_views_draw_every_class_as_often():
+    labels = torch.arange(40) % 4
+    views = Views(torch.where(labels[:, None] == 0, torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9])).log())
+    narrow, broad = (CataSampler(labels, views, 2, 2, 2, broad=broad) for broad in (False, True))
+    task, _ = broad.sample_with_views(4000, generator())
+    shares = torch.bincount(task.classes.flatten(), minlength=4) / task.classes.numel()
+    assert torch.allclose(shares, torch.full((4,), 0.25), atol=0.02)
+    assert narrow.topped_up() < broad.topped_up()
+    assert broad.drawn() == 4
+
+
 def test_views_are_drawn_in_proportion_to_their_size():
     views = Views(torch.tensor([[0.9, 0.1]] * 90 + [[0.1, 0.9]] * 30).log())
     _, view = CataSampler(torch.arange(120) % 3, views, 2, 1, 1).sample_with_views(8000, generator())
