@@ -1,12 +1,14 @@
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medi.errors import InputError, unknown_name
-from medi.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.files import append_to_journal, make_folder, only_process, read_journal, write_atomically
 
 
 def test_a_journal_gives_back_what_was_appended(tmp_path):
@@ -68,3 +70,18 @@ def test_a_folder_whose_place_is_taken_by_a_file_is_an_error_that_names_it(tmp_p
 def test_an_unknown_name_suggests_the_nearest():
     assert "did you mean 'omniglot'?" in str(unknown_name("dataset", "omniglo", ["omniglot", "svhn"]))
     assert "choose one of them" in str(unknown_name("dataset", "zzz", ["omniglot", "svhn"]))
+
+
+def test_a_folder_in_use_is_refused_and_free_again_once_its_process_is_killed(tmp_path):
+    holding = (
+        "import sys, time; from pathlib import Path; from medi.files import only_process\n"
+        "with only_process(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holding, str(tmp_path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="in use by another medi process"), only_process(tmp_path):
+            pass
+        other.kill()
+        other.wait()
+    with only_process(tmp_path):
+        pass

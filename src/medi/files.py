@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from errno import ENOSPC
@@ -33,6 +34,38 @@ def make_folder(path: Path) -> Path:
     with input_errors(path, "create the folder"):
         path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+LOCK = ".lock"
+
+
+@contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone; another one that wants it is refused.
+
+    The operating system frees it with the process, however that ends, so a leftover lock file means nothing.
+    """
+    with input_errors(folder, "write"):
+        file = (folder / LOCK).open("a+b")
+    with file:
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            raise InputError(
+                f"{folder} is in use by another medi process: wait for it, or choose another folder."
+            ) from error
+        yield
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -67,21 +67,22 @@ def try_candidates(
     runs: Sequence[Run], out: Path, *, episodes: int, device: torch.device, resume: bool, reporter: Reporter
 ) -> list[Summary]:
     """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice."""
-    journal = open_results(out, resume=resume).with_name("choices.jsonl")
-    rows = {(Run.of_row(row), row.get("split")): row for row in read_rows(journal)}
-    datasets = {run.dataset: load(run.dataset, device) for run in runs}
-    for dataset, benchmark in datasets.items():
-        for number, classes in enumerate(held_out_splits(benchmark.known.n_classes)):
-            split = hold_out(benchmark, classes)
-            for run in runs:
-                if run.dataset != dataset or (run, number) in rows:
-                    continue
-                row = _try(run, split, out, episodes, device, reporter)
-                row |= {"split": number, "held_out": list(split.novel.class_names)}
-                append_to_journal(journal, row)
-                rows[run, number] = row
-                reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
-    return [_summarise(run, [row for (of, _), row in rows.items() if of == run]) for run in runs]
+    with open_results(out, resume=resume) as results:
+        journal = results.with_name("choices.jsonl")
+        rows = {(Run.of_row(row), row.get("split")): row for row in read_rows(journal)}
+        datasets = {run.dataset: load(run.dataset, device) for run in runs}
+        for dataset, benchmark in datasets.items():
+            for number, classes in enumerate(held_out_splits(benchmark.known.n_classes)):
+                split = hold_out(benchmark, classes)
+                for run in runs:
+                    if run.dataset != dataset or (run, number) in rows:
+                        continue
+                    row = _try(run, split, out, episodes, device, reporter)
+                    row |= {"split": number, "held_out": list(split.novel.class_names)}
+                    append_to_journal(journal, row)
+                    rows[run, number] = row
+                    reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
+        return [_summarise(run, [row for (of, _), row in rows.items() if of == run]) for run in runs]
 
 
 def _try(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
 from itertools import groupby
@@ -20,7 +21,7 @@ from medi.bench.rows import read_rows
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.files import append_to_journal, input_errors, make_folder
+from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter
 from medi.tasks.views import views_config
@@ -41,28 +42,30 @@ def run_grid(
         The rows of all runs asked for, new and old.
     """
     commit()
-    journal = open_results(out, resume=resume)
-    done = {Run.of_row(row): row for row in read_rows(journal)}
-    _announce(runs, done, episodes, reporter)
-    _refuse_other_settings(runs, done, out)
-    todo = [run for run in runs if run not in done]
-    benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
-    for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
-        draw_questions(benchmarks[run.dataset], run, episodes=1)
-    for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
-        for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
-            append_to_journal(journal, row)
-            done[run] = row
-            reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
-    return [done[run] for run in runs]
+    with open_results(out, resume=resume) as journal:
+        done = {Run.of_row(row): row for row in read_rows(journal)}
+        _announce(runs, done, episodes, reporter)
+        _refuse_other_settings(runs, done, out)
+        todo = [run for run in runs if run not in done]
+        benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
+        for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
+            draw_questions(benchmarks[run.dataset], run, episodes=1)
+        for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
+            for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
+                append_to_journal(journal, row)
+                done[run] = row
+                reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
+        return [done[run] for run in runs]
 
 
-def open_results(out: Path, *, resume: bool) -> Path:
-    """The results file of a folder that is new, empty, or explicitly continued."""
+@contextmanager
+def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
+    """The results file of a folder that is new, empty, or explicitly continued; held for this process alone."""
     with input_errors(out, "read"):
-        if out.is_dir() and any(out.iterdir()) and not resume:
+        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()) and not resume:
             raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
-    return make_folder(out) / RESULTS
+    with only_process(make_folder(out)):
+        yield out / RESULTS
 
 
 def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
