@@ -23,7 +23,9 @@ app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.",
 FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
-Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mm, mp; separated by commas.", metavar="A,B")]
+Methods = Annotated[
+    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp; separated by commas.", metavar="A,B")
+]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[str, typer.Option(help="How mm and mp draw training tasks: uniform, cata or specialised.")]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
