@@ -51,7 +51,7 @@ def draw_comparison(rows: Sequence[dict[str, Any]], score: str) -> Figure:
     datasets = [name for name in BENCHMARKS if any(panel[0] == name for panel, _ in lines)]
     counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
     kinds = sorted({kind for _, kind in lines}, key=_order)
-    size = (1.2 + len(datasets) * (0.9 + 0.42 * len(kinds)), 1.3 + 2.6 * len(counts))
+    size = (max(6.5, 1.2 + len(datasets) * (0.9 + 0.42 * len(kinds))), 1.3 + 2.6 * len(counts))
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(len(counts), len(datasets), squeeze=False, sharey=True)
     for row, count in zip(panels, counts, strict=True):
@@ -80,13 +80,18 @@ def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
             axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=7)
             continue
         height, spread = 100 * fmean(line.acc), _spread(line)
-        axes.bar(place, height, width=0.75, color=COLOURS.get(kind[0], "#555555"), yerr=spread, capsize=3, error_kw={"lw": 1})
-        axes.text(place, height + (spread or 0) + 1.5, f"{height:.0f}", ha="center", va="bottom", fontsize=7)
-        axes.plot([place - 0.42, place + 0.42], [100 * line.chance] * 2, color="black", lw=1, ls=":")
+        axes.bar(
+            place, height, width=0.75, color=COLOURS.get(kind[0], "#555555"), yerr=spread, capsize=3, error_kw={"lw": 1}
+        )
+        top = height + (spread or 0)
         if line.oracle is not None:
             axes.plot([place - 0.42, place + 0.42], [100 * line.oracle] * 2, color="black", lw=1.5)
+            top = max(top, 100 * line.oracle)
+        axes.text(place, top + 1, f"{height:.0f}", ha="center", va="bottom", fontsize=7)
+    if there := [line for line in bars.values() if line is not None]:
+        axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
     axes.set_xticks(range(len(bars)), [_label(kind) for kind in bars], rotation=45, ha="right", fontsize=8)
-    axes.set_ylim(0, 108)
+    axes.set_ylim(0, 109)
     axes.set_xlim(-0.6, len(bars) - 0.4)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -130,5 +135,5 @@ def _caption(lines: Sequence[Line], score: str) -> str:
     number = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     return (
         f"Honest regime, scored {score}, {number} seed{'s' * (seeds[-1] > 1)}; {bars}. "
-        "Dotted: chance. Solid: oracle (grouped), where it was run."
+        "Dotted: chance. Solid:\noracle (the observations grouped by their true classes), where it was run."
     )

@@ -158,7 +158,7 @@ class RS(Method):
         "cpu": RSConfig(
             CPU,
             supervised=None,
-            stage=Stage(epochs=20, batch=100, least=40, schedule=Schedule(steps=1, rate=3e-3)),
+            stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
             known=64,
         ),
         "full": _full(25_000, consistency=5.0, ramp=0.25),

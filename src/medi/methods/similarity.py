@@ -60,7 +60,7 @@ class PairConfig:
     similarity: Similarity = field(default_factory=Similarity)
     start: Literal["similarity", "random"] = "similarity"
     hidden: int = 512
-    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least=150))
+    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least=300))
 
 
 def _full(network: str, known: int, classes: int) -> PairConfig:
@@ -126,11 +126,11 @@ class PairMethod(Method):
     configs: ClassVar[Mapping[str, PairConfig]] = {
         "default": PairConfig(),
         "photos": PairConfig(Similarity(classes=5, each=20)),  # five known classes: more images of each
-        "characters": PairConfig(Similarity("conv4-wide"), stage=Stage(epochs=30, batch=200, least=200)),
+        "characters": PairConfig(Similarity("conv4-wide"), stage=Stage(epochs=60, batch=200, least=300)),
         "cpu": PairConfig(
             Similarity("conv4", classes=10, schedule=Schedule(steps=150, rate=2e-3, shape="onecycle")),
             hidden=128,
-            stage=Stage(epochs=20, batch=100, least=40, schedule=Schedule(steps=1, rate=1e-3)),
+            stage=Stage(epochs=20, batch=100, least=150),
         ),
         "full": _full("resnet18", 25_000, 5),
         "full-cifar100": _full("resnet18", 40_000, 80),
