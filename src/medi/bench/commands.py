@@ -23,7 +23,9 @@ app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.",
 FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
-Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mm, mp; separated by commas.", metavar="A,B")]
+Methods = Annotated[
+    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp; separated by commas.", metavar="A,B")
+]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[
     str,
@@ -194,6 +196,25 @@ def table_command(
         typer.echo(render(lines, format), nl=False)
 
 
+@app.command("figure")
+def figure_command(
+    results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
+    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
+    score: Annotated[str, typer.Option(help="Which scores: pooled or episode.")] = "pooled",
+) -> None:
+    """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
+
+    Example: medi bench figure --results out --out comparison.png
+    """
+    if score not in SCORES:
+        raise unknown_name("value of --score", score, SCORES)
+    from medi.bench.figures import draw_comparison, save_figure
+    from medi.bench.tables import read_results
+
+    save_figure(draw_comparison(read_results(results), score), out)
+    typer.echo(f"drew {out}")
+
+
 def _expand(
     dataset: str,
     method: str,
@@ -238,7 +259,7 @@ def _expand(
 
 def _show(lines: Sequence[Line]) -> None:
     """A table on the terminal, with what fits there: the other formats have every column."""
-    from medi.bench.tables import COLUMNS, NOTE
+    from medi.bench.tables import COLUMNS, note
 
     shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
     shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
@@ -251,4 +272,4 @@ def _show(lines: Sequence[Line]) -> None:
     console = Console()
     console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
     console.print(table)
-    console.print(f"\n{NOTE}", highlight=False, soft_wrap=True)
+    console.print(f"\n{note(lines)}", highlight=False, soft_wrap=True)

@@ -77,6 +77,8 @@ class Facts:
         archives: Downloads.
         records: Number of records in each file of the whole set, by file name.
         splits: The files of each split ("train": known and, where they exist, novel classes; "test": novel).
+        families: Class names are family/member (alphabet/character); where everything is observed, each family is a
+            task of its own.
         licence: Terms or origin, one line.
     """
 
@@ -91,6 +93,7 @@ class Facts:
     archives: tuple[Archive, ...] = ()
     records: Mapping[str, int] = field(default_factory=dict)
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    families: bool = False
     licence: str = ""
 
     @property
@@ -201,6 +204,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 ),
                 records={"images_background.zip": 19_280, "images_evaluation.zip": 13_180},
                 splits={"train": ("images_background.zip",), "test": ("images_evaluation.zip",)},
+                families=True,
                 licence="Lake et al. 2015, MIT",
             ),
         )

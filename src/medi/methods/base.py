@@ -144,21 +144,22 @@ class Method(ABC):
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
+        recipes: The settings that `full` stands for on a dataset for which others were published.
     """
 
     name: ClassVar[str]
     takes_sampler: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
+    recipes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def config(cls, name: str, dataset: str | None = None) -> Any:
-        """The settings of a name; `default` may differ from dataset to dataset."""
+        """The settings of a name; `default` and `full` may differ from dataset to dataset."""
         if name not in cls.configs:
             raise unknown_name(f"config of {cls.name}", name, cls.configs)
-        if name == "default" and dataset is not None:
-            name = cls.chosen.get(dataset, name)
-        return cls.configs[name]
+        by_dataset = {"default": cls.chosen, "full": cls.recipes}.get(name, {})
+        return cls.configs[by_dataset.get(dataset, name) if dataset is not None else name]
 
     @abstractmethod
     def __init__(self, config: Any) -> None: ...
