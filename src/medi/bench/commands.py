@@ -196,6 +196,35 @@ def table_command(
         typer.echo(render(lines, format), nl=False)
 
 
+@app.command("paper")
+def paper_command(
+    out: Out,
+    dataset: Dataset = "svhn,cifar10,cifar100,omniglot",
+    seeds: Annotated[int, typer.Option(help="How many seeds; one over everything first.", min=1, max=1000)] = 3,
+    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
+    device: Device = "auto",
+    resume: Resume = False,
+) -> None:
+    """Every table and figure of the paper: ablation, K-means, few observations, abundant observations.
+
+    Says what is left and about how long it takes; an interrupted run continues with --resume. Tables and figures are
+    written to OUT/paper as soon as their first seed is there. Results copied into OUT/results.jsonl are not run again.
+    """
+    datasets = parse_list(dataset, "--dataset")
+    for name in datasets:
+        facts_of(name)
+    from medi.bench.paper import run_paper
+    from medi.progress import Reporter
+    from medi.train.devices import choose_device
+
+    chosen = choose_device(device)
+    written = run_paper(
+        datasets, out, seeds=range(seeds), episodes=episodes, device=chosen, resume=resume, reporter=Reporter()
+    )
+    for path in written:
+        typer.echo(f"wrote {path}")
+
+
 @app.command("figure")
 def figure_command(
     results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
