@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 
@@ -33,5 +34,5 @@ class Conv4(nn.Module):
 
 def _block(channels: int, norm: Norm) -> nn.Sequential:
     # No bias: the norm takes it away again.
-    conv = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
+    conv = Conv2d(channels, 64, 3, padding=1, bias=False)
     return nn.Sequential(conv, normalisation(norm, 64), nn.ReLU(), nn.MaxPool2d(2))

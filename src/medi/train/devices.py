@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -36,6 +37,20 @@ def mixed_precision(device: torch.device, precision: Precision) -> AbstractConte
     if precision == "bfloat16" or (precision == "auto" and device.type == "cuda"):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
+
+
+@contextmanager
+def tensor_float32(allowed: bool) -> Iterator[None]:
+    """Inside, a GPU's products and convolutions of float32 may (or may not) round their inputs to 11 bits (TF32)."""
+    settings = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [setting.allow_tf32 for setting in settings]
+    try:
+        for setting in settings:
+            setting.allow_tf32 = allowed
+        yield
+    finally:
+        for setting, value in zip(settings, before, strict=True):
+            setting.allow_tf32 = value
 
 
 def wait_for(device: torch.device) -> None:
