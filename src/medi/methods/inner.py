@@ -6,7 +6,7 @@ tasks' losses are summed, and no task's parameters touch another's loss. Both or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from torch.func import functional_call, vmap
 from medi.errors import InputError
 from medi.nets import statistics_from
 
-Parameters = dict[str, Tensor]
+Parameters = Mapping[str, Tensor]
 Pairs = Literal["rank", "label"]
 
 
@@ -105,14 +105,14 @@ def respond(
     """
 
     def one(parameters: Parameters, items: Tensor) -> tuple[Tensor, Tensor]:
-        answers: tuple[Tensor, Tensor] = functional_call(model, parameters, (items,))
+        answers: tuple[Tensor, Tensor] = functional_call(model, dict(parameters), (items,))
         return answers
 
     statistics: AbstractContextManager[object] = statistics_from(model, leading) if leading else nullcontext()
     # Without a cache of cast weights: they change at every step, and a CUDA graph must not depend on one.
     half = torch.autocast(items.device.type, torch.bfloat16, precision == "bfloat16", cache_enabled=False)
     with statistics, half:
-        embedded, logits = vmap(one)(parameters, items)
+        embedded, logits = vmap(one)(dict(parameters), items)
     dtype = next(iter(parameters.values())).dtype
     return embedded.to(dtype), logits.to(dtype)
 

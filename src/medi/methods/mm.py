@@ -8,9 +8,9 @@ largest output, or found in the adapted embedding. `medi.methods.inner` has the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -155,7 +155,7 @@ class MM(Method):
             torch.default_generator.manual_seed(desk.seed + 1_000_003)
             model = Clusterer(body, body.width, plan.way).to(desk.device)
         tasks = config.tasks or (16 if plan.way <= 5 else 8)
-        meta_loss: Callable[..., Tensor] | None = None
+        meta_loss: Any = None  # made at the first step: a finished training needs none
 
         def loss(generator: torch.Generator) -> Tensor:
             nonlocal meta_loss
@@ -167,7 +167,8 @@ class MM(Method):
                 meta_loss = MetaLoss(model, config)
                 if config.capture and desk.device.type == "cuda":
                     meta_loss = torch.cuda.make_graphed_callables(meta_loss, batch)
-            return meta_loss(*batch)
+            mean: Tensor = meta_loss(*batch)
+            return mean
 
         learner = MMLearner(model, plan, config)
         settings = plan.settings(known, config, **size, clusters=plan.way)
@@ -259,7 +260,7 @@ class MMLearner(Learner):
         task = sampler.sample(LOOK_TASKS, plan.desk.generator(stream=1))
         adapted = self.adapt(known.images, task.support.flatten(1))
         points, origin = self._prepared(adapted)
-        centres = points.unflatten(1, (way, -1)).mean(2)
+        centres = points.view(len(points), way, -1, points.shape[2]).mean(2)
         queries = self.config.grouping.preparation.apply(adapted.embed(known.images, task.query.flatten(1)), origin)
         distances = squared_distances(queries, centres).flatten(0, 1)
         self.temperature = best_temperature(distances, task.query_labels.flatten(), points.shape[2])

@@ -61,7 +61,7 @@ class _Bilinear(torch.autograd.Function):
             batched = tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
             flat.append(batched.flatten(0, 1))
         result: Tensor = cls.apply(*flat, *inputs[2:])  # type: ignore[no-untyped-call]
-        return result.unflatten(0, (info.batch_size, -1)), 0
+        return result.view(info.batch_size, -1, *result.shape[1:]), 0
 
 
 class _Convolve(_Bilinear):

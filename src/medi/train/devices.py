@@ -42,15 +42,13 @@ def mixed_precision(device: torch.device, precision: Precision) -> AbstractConte
 @contextmanager
 def tensor_float32(allowed: bool) -> Iterator[None]:
     """Inside, a GPU's products and convolutions of float32 may (or may not) round their inputs to 11 bits (TF32)."""
-    settings = (torch.backends.cuda.matmul, torch.backends.cudnn)
-    before = [setting.allow_tf32 for setting in settings]
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, convolutions.allow_tf32
+    products.allow_tf32 = convolutions.allow_tf32 = allowed
     try:
-        for setting in settings:
-            setting.allow_tf32 = allowed
         yield
     finally:
-        for setting, value in zip(settings, before, strict=True):
-            setting.allow_tf32 = value
+        products.allow_tf32, convolutions.allow_tf32 = before
 
 
 def wait_for(device: torch.device) -> None:
