@@ -8,8 +8,9 @@ through the steps (second order). Ways:
 - loop: one task after the other, `torch.autograd.grad(create_graph=True)`, a backward pass for each; what is usual;
 - higher: the same loop written with the `higher` library, where it is installed (it is needed for nothing else);
 - tasks at once: MM's own step (`medi.methods.inner`), forward passes batched by `vmap`;
-and on top of the last: TF32; bfloat16 activations; inner steps taken again instead of remembered; convolutions of
-images up to a side as matrix products (`medi.nets.conv`); cuDNN's own search for algorithms; one CUDA graph.
+and on top of the last: TF32; bfloat16 activations; inner steps taken again instead of remembered; convolutions whose
+second order does not loop over tasks (`medi.nets.conv`), those of images up to a side as matrix products; cuDNN's own
+search for algorithms; one CUDA graph.
 Not among them: torch.compile, which cannot differentiate twice.
 
 Prints for each the median seconds of a step, peak memory, speed relative to the float32 loop and to the loop of equal
@@ -40,7 +41,7 @@ from torch.func import functional_call
 from medi.methods.inner import Clusterer, InnerSteps, label_pairs, pair_loss, rank_pairs
 from medi.methods.mm import MetaLoss, MMConfig
 from medi.nets import build, statistics_from
-from medi.nets.conv import multiply_up_to
+from medi.nets.conv import batch_over_tasks
 from medi.train.devices import choose_device, describe_device, tensor_float32, wait_for
 
 GIB = 2**30
@@ -53,6 +54,7 @@ class Way:
     engine: str  # loop, higher or batched
     precision: str = "float32"  # float32, tf32 or bfloat16
     recompute: bool = False
+    ours: bool = False  # convolutions of medi.nets.conv
     matmul: int = 0
     capture: bool = False
     autotune: bool = False
@@ -62,7 +64,8 @@ class Way:
     def name(self) -> str:
         """In words."""
         parts = ["tasks at once" if self.engine == "batched" else self.engine, self.precision]
-        parts += [f"products up to side {self.matmul}"] * bool(self.matmul) + ["channels last"] * self.channels_last
+        parts += ["our convolutions" + f", products up to {self.matmul}" * bool(self.matmul)] * self.ours
+        parts += ["channels last"] * self.channels_last
         parts += ["recomputed"] * self.recompute + ["autotuned"] * self.autotune + ["CUDA graph"] * self.capture
         return ", ".join(parts)
 
@@ -79,18 +82,20 @@ def ways(device: torch.device, images: bool) -> Iterator[Way]:
         yield Way("higher")
     for precision in precisions:
         yield Way("batched", precision)
-        yield Way("batched", precision, recompute=True)
+    for precision in precisions:
+        yield Way("batched", precision, ours=images)
+        yield Way("batched", precision, ours=images, recompute=True)
     if images:
         for precision in precisions[1:] or precisions:
             for side in (4, 8, 32):
-                yield Way("batched", precision, matmul=side)
+                yield Way("batched", precision, ours=True, matmul=side)
     if cuda:
-        yield Way("batched", "tf32", autotune=True)
-        yield Way("batched", "bfloat16", matmul=8, autotune=True)
         for precision in precisions[1:]:
             for side in (0, 8) if images else (0,):
-                yield Way("batched", precision, matmul=side, capture=True)
-            yield Way("batched", precision, matmul=8, recompute=True, capture=True)
+                yield Way("batched", precision, ours=images, matmul=side, capture=True)
+        yield Way("batched", "bfloat16", ours=images, matmul=8 * images, recompute=True, capture=True)
+        yield Way("batched", "tf32", ours=images, autotune=True)
+        yield Way("batched", "bfloat16", ours=images, autotune=True)
 
 
 def loop_step(model: Clusterer, batch: tuple[Tensor, ...], inner: InnerSteps, channels_last: bool) -> None:
@@ -134,7 +139,7 @@ def prepare(way: Way, model: Clusterer, batch: tuple[Tensor, ...], inner: InnerS
     """A function that does the meta-step on the first so many tasks; what can be done once is done here."""
     precision = "bfloat16" if way.precision == "bfloat16" else "float32"
     inner = replace(inner, precision=precision, recompute=way.recompute)
-    multiply_up_to(model, way.matmul)
+    batch_over_tasks(model, way.matmul, on=way.ours)
     model.to(memory_format=torch.channels_last if way.channels_last else torch.contiguous_format)
     if way.engine == "loop":
         return lambda tasks: loop_step(model, tuple(t[:tasks] for t in batch), inner, way.channels_last)
@@ -204,7 +209,7 @@ def compare(arguments: argparse.Namespace, device: torch.device) -> list[dict[st
     rows: list[dict[str, Any]] = []
     reference: Tensor | None = None
     loops: dict[str, float] = {}
-    print(f"{'':58}  s/step    GiB  vs loop  same precision  gradient off by")
+    print(f"{'':66}  s/step    GiB  vs loop  same precision  gradient off by")
     for way in chosen:
         row: dict[str, Any] = {"way": way.name}
         try:
@@ -229,10 +234,10 @@ def compare(arguments: argparse.Namespace, device: torch.device) -> list[dict[st
 def describe(row: dict[str, Any]) -> str:
     """A line of the table."""
     if "error" in row:
-        return f"{row['way']:58}  {row['error']}"
+        return f"{row['way']:66}  {row['error']}"
     peak = f"{row['peak GiB']:6.1f}" if row["peak GiB"] is not None else "     -"
     return (
-        f"{row['way']:58} {row['seconds']:7.3f} {peak} {row['ratio to float32 loop']:7.2f}x "
+        f"{row['way']:66} {row['seconds']:7.3f} {peak} {row['ratio to float32 loop']:7.2f}x "
         f"{row['ratio to loop of equal precision']:14.2f}x  {row['relative difference of gradients']:.1e}"
     )
 

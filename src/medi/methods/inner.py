@@ -143,7 +143,7 @@ def adapt(
         with torch.enable_grad():
             at = values if graph else [value.detach().requires_grad_() for value in values]
             gradients = torch.autograd.grad(loss(at), at, create_graph=graph)
-        return tuple(value - inner.rate * gradient for value, gradient in zip(values, gradients, strict=True))
+        return tuple(torch.add(*both, alpha=-inner.rate) for both in zip(values, gradients, strict=True))
 
     values: Sequence[Tensor] = [value.expand(len(observations), *value.shape) for value in start.values()]
     for _ in range(inner.steps):

@@ -26,7 +26,7 @@ from medi.methods.embedding import Grouping, best_temperature
 from medi.methods.inner import Clusterer, InnerSteps, Pairs, adapt, label_pairs, outer_loss
 from medi.metrics import score_episodes
 from medi.nets import build
-from medi.nets.conv import multiply_up_to
+from medi.nets.conv import batch_over_tasks
 from medi.tasks import UniformSampler, make_sampler
 from medi.train.devices import tensor_float32
 from medi.train.loop import Diverged, Validation, train
@@ -150,7 +150,7 @@ class MM(Method):
         )
         shape = tuple(known.images.shape[1:])
         body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=desk.seed)
-        multiply_up_to(body, MATMUL_SIDE.get(desk.device.type, 0))
+        batch_over_tasks(body, MATMUL_SIDE.get(desk.device.type, 0))
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(desk.seed + 1_000_003)
             model = Clusterer(body, body.width, plan.way).to(desk.device)
