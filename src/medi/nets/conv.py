@@ -102,7 +102,8 @@ class _Spread(_Bilinear):
         t, n, _, h, w = y.shape
         size = (n, t * weight.shape[2], h, w)
         edge = weight.shape[-1] // 2
-        return _apart(conv2d_input(size, weight.flatten(0, 1), _abreast(y), padding=edge, groups=t), t)
+        x: Tensor = conv2d_input(size, weight.flatten(0, 1), _abreast(y), padding=edge, groups=t)  # type: ignore[no-untyped-call]
+        return _apart(x, t)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -123,7 +124,9 @@ class _Correlate(_Bilinear):
         if matmul:
             return (y.transpose(1, 2).flatten(2) @ _columns(x, kernel).mT).view(shape)
         size = (shape[0] * shape[1], *shape[2:])
-        return conv2d_weight(_abreast(x), size, _abreast(y), padding=kernel // 2, groups=len(x)).view(shape)
+        edge, tasks = kernel // 2, len(x)
+        weight: Tensor = conv2d_weight(_abreast(x), size, _abreast(y), padding=edge, groups=tasks)  # type: ignore[no-untyped-call]
+        return weight.view(shape)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
