@@ -8,6 +8,7 @@ largest output, or found in the adapted embedding. `medi.methods.inner` has the 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
@@ -197,6 +198,9 @@ class MM(Method):
         except Diverged as error:
             inner = config.inner
             raise Diverged(f"{error} The {inner.steps} inner steps had rate {inner.rate:g}.") from error
+        finally:
+            meta_loss = None
+            gc.collect()  # a captured graph refers to itself, and keeps the memory of a whole step
         if config.readout == "cluster":
             learner.calibrate(known)
         return learner
