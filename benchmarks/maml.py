@@ -9,8 +9,8 @@ through the steps (second order). Ways:
 - higher: the same loop written with the `higher` library, where it is installed (it is needed for nothing else);
 - tasks at once: MM's own step (`medi.methods.inner`), forward passes batched by `vmap`;
 and on top of the last: TF32; bfloat16 activations; inner steps taken again instead of remembered; convolutions whose
-second order does not loop over tasks (`medi.nets.conv`), those of images up to a side as matrix products; cuDNN's own
-search for algorithms; one CUDA graph.
+second order does not loop over tasks (`medi.nets.conv`), those of images up to a side, or of few channels, as matrix
+products; cuDNN's own search for algorithms; one CUDA graph.
 Not among them: torch.compile, which cannot differentiate twice.
 
 Prints for each the median seconds of a step, peak memory, speed relative to the float32 loop and to the loop of equal
@@ -205,7 +205,7 @@ def compare(arguments: argparse.Namespace, device: torch.device) -> list[dict[st
         classes.repeat_interleave(arguments.queries).repeat(arguments.tasks, 1),
     )
     inner = InnerSteps(steps=arguments.steps, rate=0.01)
-    chosen = [way for way in ways(device, images=arguments.network != "mlp") if arguments.only in way.name]
+    chosen = [way for way in dict.fromkeys(ways(device, arguments.network != "mlp")) if arguments.only in way.name]
     rows: list[dict[str, Any]] = []
     reference: Tensor | None = None
     loops: dict[str, float] = {}

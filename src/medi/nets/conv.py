@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.grad import conv2d_input, conv2d_weight
 
+FEW_CHANNELS = 4
+
 
 class Conv2d(nn.Conv2d):
     """A convolution that can have weights for each task.
@@ -22,7 +24,8 @@ class Conv2d(nn.Conv2d):
     Attributes:
         per_task: Whether to use the products of this module. Only with stride 1, an odd kernel, an output as large as
             the input and no bias. Set it with `batch_over_tasks`.
-        matmul_side: Images up to this side are convolved by a matrix product.
+        matmul_side: Images up to this side are convolved by a matrix product; so are, unless it is 0, images of a few
+            channels, whose columns are small.
     """
 
     per_task: bool = False
@@ -36,7 +39,8 @@ class Conv2d(nn.Conv2d):
         if torch.is_autocast_enabled(x.device.type):  # which knows torch's own functions only
             dtype = torch.get_autocast_dtype(x.device.type)
             x, weight = x.to(dtype), weight.to(dtype)
-        matmul = max(x.shape[2:]) <= self.matmul_side
+        small = max(x.shape[2:]) <= self.matmul_side or self.in_channels <= FEW_CHANNELS
+        matmul = self.matmul_side > 0 and small
         result: Tensor = _Convolve.apply(x[None], weight[None], matmul)  # type: ignore[no-untyped-call]
         return result.squeeze(0)  # cheaper to differentiate than [0]
 
