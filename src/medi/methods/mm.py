@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,92 +19,23 @@ from medi.cluster.balanced import balanced_kmeans
 from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.images import ImageSet
-from medi.errors import InputError, unknown_name
+from medi.errors import InputError
 from medi.methods.adapted import Adapted, AdaptedCentres, HeadClustering
 from medi.methods.base import Clustering, Learner, Method, Plan
-from medi.methods.embedding import Grouping, best_temperature
-from medi.methods.inner import Clusterer, InnerSteps, Pairs, adapt, label_pairs, outer_loss
+from medi.methods.embedding import best_temperature
+from medi.methods.inner import Clusterer, adapt, label_pairs, outer_loss
+from medi.methods.mm_config import CONFIGS, MMConfig
 from medi.metrics import score_episodes
 from medi.nets import build
 from medi.nets.conv import batch_over_tasks
 from medi.tasks import UniformSampler, make_sampler
 from medi.train.devices import tensor_float32
 from medi.train.loop import Diverged, Validation, train
-from medi.train.schedule import Schedule
 
 MATMUL_SIDE = {"cpu": 0, "cuda": 8}
 """Images up to this side are convolved by matrix products (`medi.nets.conv`): `benchmarks/maml.py` compares."""
 LOOK_EVERY, LOOK_TASKS = 200, 10
 """After so many training tasks, discovery is scored on so many tasks."""
-
-
-@dataclass(frozen=True)
-class MMConfig:
-    """Settings of MM.
-
-    Attributes:
-        network: A name in `medi.nets.NETWORKS`.
-        embedding: Size of the embedding; None for the network's own.
-        inner: The label-free steps.
-        inner_pairs: What makes two observations similar in training: equal sets of largest features (`rank`), or their
-            class (`label`). At discovery there are no classes, and it is always rank.
-        outer_pairs: The same of queries. The paper's text says class, its equation rank.
-        tasks: Tasks in a gradient step; None for the paper's 16, or 8 of more than five classes.
-        held_out: Share of the known classes kept out of training, for the log alone: discovery is scored on them every
-            200 tasks. At least as many as a task has classes, and none where that would leave fewer than four times
-            as many: a class held out is a class not learnt from. Where none is, known classes are scored.
-        capture: On a GPU, record the step once as a CUDA graph and replay it: small networks wait for launches.
-        tf32: On a GPU, let products of float32 numbers use TF32.
-        schedule: Length and rates of the outer training.
-        readout: The head's largest output (`head`), or clusters of the adapted embedding (`cluster`).
-        grouping: How the embedding is clustered, where it is.
-    """
-
-    network: str = "conv4"
-    embedding: int | None = None
-    inner: InnerSteps = field(default_factory=InnerSteps)
-    inner_pairs: Pairs = "rank"
-    outer_pairs: Pairs = "label"
-    tasks: int | None = None
-    held_out: float = 0.05
-    capture: bool = True
-    tf32: bool = True
-    schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=400, rate=1e-3, shape="constant", clip=10.0, precision="float32")
-    )
-    readout: Literal["head", "cluster"] = "head"
-    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True))
-
-    def __post_init__(self) -> None:
-        for pairs in (self.inner_pairs, self.outer_pairs):
-            if pairs not in get_args(Pairs):
-                raise unknown_name("kind of pairs", pairs, get_args(Pairs))
-        if self.readout not in ("head", "cluster"):
-            raise unknown_name("readout", self.readout, ("head", "cluster"))
-        if not 0 <= self.held_out < 1:
-            raise InputError(f"held_out={self.held_out} is no share of the known classes: give 0 to below 1.")
-
-
-def _candidates() -> dict[str, MMConfig]:
-    """What `medi bench choose` compares with the default; the last two for sets that a CPU trains on in a minute."""
-    cpu = MMConfig(
-        network="mlp",
-        inner=InnerSteps(steps=5, rate=0.05),
-        tasks=4,
-        schedule=Schedule(steps=100, rate=1e-3, clip=10.0, precision="float32"),
-    )
-    return {
-        "cluster": MMConfig(readout="cluster"),
-        "bfloat16": MMConfig(inner=InnerSteps(precision="bfloat16")),
-        "first-order": MMConfig(inner=InnerSteps(first_order=True)),
-        "label": MMConfig(inner_pairs="label"),
-        "rank": MMConfig(outer_pairs="rank"),
-        "large-steps": MMConfig(inner=InnerSteps(rate=0.05)),
-        "cosine": MMConfig(schedule=Schedule(steps=400, rate=2e-3, clip=10.0, precision="float32")),
-        "long": MMConfig(schedule=Schedule(steps=1000, rate=2e-3, clip=10.0, precision="float32")),
-        "cpu": cpu,
-        "cpu-cluster": replace(cpu, readout="cluster"),
-    }
 
 
 class MetaLoss(nn.Module):
@@ -141,17 +71,7 @@ class MM(Method):
     name: ClassVar[str] = "mm"
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
-    configs: ClassVar[Mapping[str, MMConfig]] = {
-        "default": MMConfig(),
-        "paper": MMConfig(
-            network="vgg16",
-            inner=InnerSteps(rate=0.001, recompute=True),  # without, 20-way tasks want more memory than most GPUs have
-            outer_pairs="rank",
-            # Clipped: at this rate, with momentum, gradients reach norms of thousands.
-            schedule=Schedule(steps=400, rate=0.4, optimiser="sgd", shape="constant", clip=10.0, precision="float32"),
-        ),
-        **_candidates(),
-    }
+    configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
 
     def __init__(self, config: MMConfig) -> None:
         self.settings = config
