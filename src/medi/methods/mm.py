@@ -72,6 +72,7 @@ class MM(Method):
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu-cluster", "rules": "cpu-cluster"}
 
     def __init__(self, config: MMConfig) -> None:
         self.settings = config
