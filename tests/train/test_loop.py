@@ -182,6 +182,30 @@ def test_the_best_weights_on_the_way_are_kept_and_an_interruption_does_not_chang
     assert not all(torch.equal(best[name], last[name]) for name in best)
 
 
+def test_a_look_that_may_not_choose_is_logged_and_leaves_the_last_weights(tmp_path):
+    model = network()
+    looks = iter([0.9, 0.1])
+    validation = Validation(50, lambda: next(looks), keep_best=False, name="acc")
+    desk = Desk(seed=1, folder=tmp_path)
+    train(model, loss_of(model), Schedule(100), desk, title="toy", settings=SETTINGS, validation=validation)
+    last = run(None, Schedule(100))
+    assert all(torch.equal(last[name], tensor) for name, tensor in model.state_dict().items())
+    rows = read_journal(next(tmp_path.glob("*.jsonl")))
+    assert [(row["step"], row["acc"]) for row in rows if "acc" in row] == [(50, 0.9), (100, 0.1)]
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
+    model = network()
+
+    def loss(generator: torch.Generator) -> Tensor:
+        # The square root has an infinite slope at 0: a finite loss, and a gradient that is none.
+        return sum(((p - p.detach()).square().sum().sqrt() for p in model.parameters()), torch.zeros(()))
+
+    with pytest.raises(InputError, match="diverged before step 5"):
+        train(model, loss, Schedule(5), Desk(folder=tmp_path), title="toy", settings=SETTINGS)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
 def test_parameters_named_in_factors_learn_at_their_own_rate():
     model = nn.ModuleDict({"body": nn.Linear(4, 4), "head": nn.Linear(4, 2)})
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 
@@ -52,5 +53,5 @@ class WideConv5(Conv4):
 
 def _block(channels: int, width: int, norm: Norm) -> nn.Sequential:
     # No bias: the norm takes it away again.
-    conv = nn.Conv2d(channels, width, 3, padding=1, bias=False)
+    conv = Conv2d(channels, width, 3, padding=1, bias=False)
     return nn.Sequential(conv, normalisation(norm, width), nn.ReLU(), nn.MaxPool2d(2))
