@@ -176,6 +176,7 @@ class DTCLearner(AdaptingLearner):
                 lambda batch: model(to_float(batch)).softmax(-1), desk.device, images, precision=self.precision
             )
             model.train()
+            torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
             return q.clone()
 
         def loss(generator: torch.Generator) -> Tensor:
