@@ -163,6 +163,21 @@ def test_kcl_and_mcl_share_their_similarity_and_dtc_and_rs_their_start(tmp_path)
 
 
 @pytest.mark.parametrize("name", QUICK)
+def test_every_trained_parameter_learns_in_mixed_precision_too(name):
+    config = QUICK[name]
+    schedule = replace(config.stage.schedule, precision="bfloat16")
+    config = replace(config, stage=replace(config.stage, least=1, schedule=schedule))
+    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
+    (one,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+    config = replace(config, stage=replace(config.stage, schedule=replace(schedule, rate=0.0)))
+    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
+    (start,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+    for (title, before), after in zip(start.named_parameters(), one.parameters(), strict=True):
+        assert after.isfinite().all()
+        assert before.requires_grad != torch.equal(before, after), title
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_every_config_and_dataset_stands_for_settings(name):
     method = METHODS[name]
     for dataset in ("cifar10", "cifar100", "svhn", "omniglot", "glyphs", "rules"):

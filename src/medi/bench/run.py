@@ -24,7 +24,7 @@ from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.methods import Learner, Plan, method_of
-from medi.progress import Reporter
+from medi.progress import Reporter, Silent
 from medi.tasks.views import views_config
 from medi.train.devices import describe_device, wait_for
 from medi.train.loop import Desk
@@ -101,7 +101,7 @@ def _run_sharing(
     start = monotonic()
     encoded = learner.encode(tasks[0].images)  # all tasks of a run are about one pool of images
     regimes = [run.regime for run in runs]
-    with reporter.track("tasks", len(tasks)) as tick:
+    with (reporter if len(tasks) > 1 else Silent()).track("tasks", len(tasks)) as tick:
         scores = []
         for questions in tasks:
             scores.append(score_regimes(learner, encoded, questions, regimes, seed=first.seed, reporter=reporter))

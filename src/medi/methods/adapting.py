@@ -107,10 +107,11 @@ class AdaptingLearner(Learner):
         if bag.shape[1] < k:
             raise InputError(f"{bag.shape[1]} observations cannot show {k} classes: give more, or ask for fewer.")
         models, reporter = [], self.desk.reporter
-        with reporter.track(f"{self.title}: bags", len(bag)) as tick:
+        # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
+        of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
+        with of_bags.track(f"{self.title}: bags", len(bag)) as tick:
             for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
-                watch = reporter if len(bag) == 1 else Silent()  # a bar for every bag would flicker by
-                desk = replace(self.desk, seed=seed, folder=None, reporter=watch)
+                desk = replace(self.desk, seed=seed, folder=None, reporter=of_steps)
                 truth = None if groups is None else groups[number]
                 models.append(self.adapt(encoded[items], k, truth, desk).eval())
                 tick(number + 1)
@@ -142,7 +143,7 @@ class AdaptedClustering(Clustering):
     ) -> None:
         self.learner, self.models, self.bag, self.k, self.seeds = learner, models, bag, k, seeds
         self.labels, self.confidence = self.assign(encoded, bag)
-        self.used = torch.stack([row.unique().numel() * torch.ones((), dtype=torch.int64) for row in self.labels])
+        self.used = torch.tensor([row.unique().numel() for row in self.labels])
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
         """The largest output for each item; norm layers use what they saw of known data and observations."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import ClassVar
 
@@ -96,6 +96,7 @@ class DTC(Method):
     name: ClassVar[str] = "dtc"
     configs: ClassVar[Mapping[str, DTCConfig]] = {
         "default": DTCConfig(),
+        "svhn": DTCConfig(stage=replace(DTCConfig().stage, schedule=Schedule(steps=1, rate=0.002, optimiser="sgd"))),
         "characters": DTCConfig(CHARACTERS, consistency=100.0),
         "cpu": DTCConfig(
             CPU,
@@ -129,7 +130,7 @@ class DTC(Method):
             consistency=100.0,
         ),
     }
-    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu", "omniglot": "characters"}
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu", "svhn": "svhn", "omniglot": "characters"}
     recipes: ClassVar[Mapping[str, str]] = {name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")}
 
     def __init__(self, config: DTCConfig) -> None:
@@ -175,6 +176,7 @@ class DTCLearner(AdaptingLearner):
                 lambda batch: model(to_float(batch)).softmax(-1), desk.device, images, precision=self.precision
             )
             model.train()
+            torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
             return q.clone()
 
         def loss(generator: torch.Generator) -> Tensor:

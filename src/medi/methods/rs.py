@@ -48,7 +48,7 @@ class RSConfig:
     only_last: bool = True
     stage: Stage = field(
         default_factory=lambda: Stage(
-            epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=0.02, optimiser="sgd", decay=1e-4)
+            epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
         )
     )
     known: int = 128
