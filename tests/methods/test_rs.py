@@ -11,7 +11,7 @@ from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.methods.adapting import Stage
-from medi.methods.mm import rank_pairs
+from medi.methods.inner import rank_pairs
 from medi.methods.rs import Outputs, RSConfig, TwoHeads, joint_loss, shared_cluster_loss
 from medi.methods.starts import Start, linear, turned
 from medi.nets import build, last_stage

@@ -21,7 +21,7 @@ from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, Stage, ramp
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.mm import rank_pairs
+from medi.methods.inner import rank_pairs
 from medi.methods.starts import CHARACTERS, CHARACTERS_FULL, CPU, Start, linear, started
 from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
