@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from medi.errors import InputError
 from medi.files import read_journal
-from medi.train.checkpoint import load_checkpoint, save_checkpoint
+from medi.train.checkpoint import load_checkpoint, pack_optimiser, save_checkpoint, unpack_optimiser
 from medi.train.devices import choose_device
 from medi.train.loop import Desk, Validation, train
 from medi.train.schedule import Schedule
@@ -218,3 +218,38 @@ def test_parameters_named_in_factors_learn_at_their_own_rate():
     moved = {name: float((tensor - start[name]).abs().max()) for name, tensor in model.state_dict().items()}
     assert moved["body.weight"] == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the rate itself
     assert moved["head.weight"] == pytest.approx(0.001, rel=1e-3)
+
+
+def _as_files_store(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
+def test_a_fused_optimiser_goes_on_with_restored_state_in_its_parameters_layout(kind):
+    def convolution() -> nn.Module:
+        return nn.Conv2d(4, 4, 3).to(memory_format=torch.channels_last)
+
+    def optimiser_of(model: nn.Module) -> torch.optim.Optimizer:
+        options = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+        return kind(model.parameters(), lr=0.1, fused=True, **options)
+
+    def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        model(torch.ones(2, 4, 5, 5)).square().sum().backward()
+        optimiser.step()
+
+    model = convolution()
+    optimiser = optimiser_of(model)
+    step(model, optimiser)
+    slots, facts = pack_optimiser(optimiser)
+    restored = convolution()
+    restored.load_state_dict(model.state_dict())
+    again = optimiser_of(restored)
+    unpack_optimiser(again, _as_files_store(slots), facts)
+    model.zero_grad()
+    step(model, optimiser)
+    step(restored, again)
+    assert torch.equal(restored.weight, model.weight)
+    for state in again.state.values():
+        for value in state.values():
+            if value.ndim == 4:
+                assert value.stride() == model.weight.stride()
