@@ -157,8 +157,8 @@ def _halve(points: Tensor, labels: Tensor, classes: int, neighbours: int, genera
         rows = max(1, MEMORY.get(points.device.type, MEMORY["cpu"]) // (points.element_size() * len(reference)))
         for chunk in torch.split(held_out, rows):
             apart = squared_distances(points[chunk], points[reference])
-            nearest = [block.kthvalue(neighbours, 1).values for block in torch.split(apart, counts, 1)]
-            distances[chunk] = torch.stack(nearest, 1)
+            for number, block in enumerate(torch.split(apart, counts, 1)):
+                distances[chunk, number] = block.topk(neighbours, largest=False).values[:, -1]
 
     cell = 2 * labels + half
     own = distances.gather(1, labels[:, None]).squeeze(1)
