@@ -160,8 +160,8 @@ def stability_command(out: Out, seeds: Seeds = 3) -> None:
             table.add_row(method, str(n), loss, f"{mine[0][loss]['max_loss']:g}", *cells)
     _print(
         table,
-        "Mean ± std over seeds. beta is the largest change found, a lower bound of the stability: training + epsilon is "
-        "an estimate, and at M or above it says nothing.",
+        "Mean ± std over seeds. beta is the largest change found, a lower bound of the stability: training + epsilon "
+        "is an estimate, and at M or above it says nothing.",
     )
 
 
@@ -185,9 +185,10 @@ def read_features(path: Path) -> tuple[Tensor, Tensor]:
         if not path.is_file():
             raise InputError(f"there is no file {path}: give a .npz with arrays z (n, d) and y (n,).")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                if isinstance(file, np.ndarray):
-                    raise InputError(f"{path} holds a single array: write it with numpy.savez(file, z=…, y=…).")
+            file = np.load(path, allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise InputError(f"{path} holds a single array: write it with numpy.savez(file, z=…, y=…).")
+            with file:
                 missing = [name for name in ("z", "y") if name not in file.files]
                 if missing:
                     raise InputError(f"{path} lacks the array {missing[0]}: write it with numpy.savez(file, z=…, y=…).")

@@ -37,14 +37,14 @@ class Recipe:
     Attributes:
         network: A name in `medi.nets.NETWORKS`.
         steps: Gradient steps.
-        images: Images in a step.
+        batch: Images in a step.
         rate: Learning rate, falling to 0 along a cosine.
         temperature: What squared distances are divided by in MP's training; at 1 the softmax of a short one is stuck.
     """
 
     network: str = "conv4"
     steps: int = 200
-    images: int = 50
+    batch: int = 50
     rate: float = 5e-3
     temperature: float = 16.0
 
@@ -79,11 +79,11 @@ def learn(
             network = build(recipe.network, tuple(known.images.shape[1:]), seed=desk.seed)
             return EmbeddingLearner(network_encoder(network, desk.device), known, plan, grouping, recipe.network)
         case "supervised":
-            learner = KMeans(KMeansConfig(recipe.network, recipe.images, schedule, grouping)).fit(known, plan)
+            learner = KMeans(KMeansConfig(recipe.network, recipe.batch, schedule, grouping)).fit(known, plan)
         case "meta":
             config = MPConfig(
                 recipe.network,
-                images=recipe.images,
+                images=recipe.batch,
                 temperature=recipe.temperature,
                 schedule=schedule,
                 grouping=grouping,

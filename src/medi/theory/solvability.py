@@ -28,7 +28,7 @@ from medi.train.loop import Desk
 
 TEACHERS = ("pixels", "random", *RULES)
 """What made pi: nothing, a random network, or MP on the known classes of a rule."""
-IMAGES = 100
+IMAGES = 50
 """Of each class."""
 EPISODES = 200
 FRESH = 500_000

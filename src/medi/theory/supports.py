@@ -87,7 +87,8 @@ def overlap(
     low, high = resampled.quantile(resampled.new_tensor([tail, 1 - tail])).tolist()
     # What 0 hits in n trials leave possible: a bootstrap of zeros would claim certainty.
     unseen = 1 - tail ** (1 / len(points))
-    first, second = sorted(divmod(int(pairs.argmax()), len(classes)))
+    above = torch.triu_indices(len(classes), len(classes), 1)  # a class and itself are no pair, even where no two meet
+    first, second = above[:, int(pairs[above[0], above[1]].argmax())].tolist()
     return Overlap(
         tau=_share(2 * found - float(resampled.mean())),
         low=_share(2 * found - high),
