@@ -1,4 +1,4 @@
-"""Write the tables in the README and under `results/` from the committed `results.jsonl` files.
+"""Write the tables in the README, in docs/theory.md and under `results/` from the committed results.
 
     make results          (or: python results/render.py)
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from medi.bench.grid import Run
 from medi.bench.tables import Line, read_results, render, summarise
 from medi.data.facts import BENCHMARKS
+from medi.theory.tables import markdown_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
@@ -66,7 +67,19 @@ def files() -> dict[Path, str]:
     readme = ROOT / "README.md"
     table = headline(summarise(read_results(ROOT / "results" / "mp")))
     contents[readme] = MARKS.sub(lambda marks: marks[1] + table + marks[2], readme.read_text())
+    contents[ROOT / "docs" / "theory.md"] = theory(ROOT / "docs" / "theory.md")
     return contents
+
+
+def theory(page: Path) -> str:
+    """The page with every table between its marks."""
+    text = page.read_text()
+    for name, table in markdown_tables(ROOT / "results" / "theory").items():
+        marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        text, found = marks.subn(lambda marks, table=table: marks[1] + table + marks[2], text)
+        if found != 1:
+            raise ValueError(f"{page} has {found} places for the table {name}, not one")
+    return text
 
 
 if __name__ == "__main__":

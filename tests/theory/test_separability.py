@@ -7,7 +7,8 @@ from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.progress import Silent
 from medi.theory.embeddings import KINDS, Recipe, learn
-from medi.theory.separability import draw_novel, study_separability, tabulate
+from medi.theory.separability import draw_novel, study_separability
+from medi.theory.tables import separability_table
 from medi.train.loop import Desk
 
 
@@ -34,8 +35,8 @@ def test_a_study_compares_every_kind_on_the_same_images(tmp_path):
     assert [row["job"]["kind"] for row in rows] == [*KINDS, *KINDS]
     assert {row["width"] for row in rows} == {3 * 32 * 32, 256}
     assert {tuple(row["per_class"]) for row in rows} == {(14, 14)}
-    ((dataset, *cells),) = tabulate(rows)
-    assert dataset == "rules"
+    _, (title, size, seeds, *cells) = separability_table(rows)
+    assert (title, size, seeds) == ("Rules", "5 × 14", "2")
     taus = [row["tau"] for row in rows if row["job"]["kind"] == "pixels"]
     assert cells[0].startswith(f"{sum(taus) / 2:.3f} ± ")
     assert study_separability(["rules"], tmp_path, **options) == rows

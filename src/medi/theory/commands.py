@@ -85,39 +85,14 @@ def overlap_command(
 
 @app.command("convergence")
 def convergence_command(out: Out, seeds: Seeds = 5) -> None:
-    """Estimate overlaps that are known exactly from samples of growing size; a figure."""
+    """Estimate overlaps that are known exactly from samples of growing size; a table and a figure."""
     from medi.progress import Reporter
     from medi.theory.exact import study_convergence
+    from medi.theory.tables import convergence_table
 
-    study_convergence(out, seeds=seeds, reporter=Reporter())
-    typer.echo(f"wrote {out / 'convergence.jsonl'} and {out / 'convergence.png'}")
-
-
-@app.command("solvability")
-def solvability_command(out: Out, seeds: Seeds = 3) -> None:
-    """Theorems 1 and 2 on `rules`: known classes that share the novel classes' rule, and known classes that do not."""
-    from medi.data.rules import RULES
-    from medi.progress import Reporter
-    from medi.theory.solvability import TEACHERS, check_conditions, study_solvability
-    from medi.theory.study import spread
-
-    rows = study_solvability(out, seeds=seeds, reporter=Reporter())
-    table = Table("pi learnt from", *(f"novel by {rule}" for rule in RULES), box=None)
-    for teacher in TEACHERS:
-        mine = [row["novel"] for row in rows if row["job"]["teacher"] == teacher]
-        cells = []
-        for rule in RULES:
-            (acc, deviation), (tau, _) = (spread([one[rule][name] for one in mine]) for name in ("acc", "tau"))
-            cells.append(f"ACC {100 * acc:.1f} ± {100 * deviation:.1f}, tau {tau:.2f}")
-        table.add_row(f"known by {teacher}" if teacher in RULES else teacher, *cells)
-    conditions = Table("known, novel", "eps known", "eps novel", "(D) shared", "gap", "eps l <= eps u", box=None)
-    for known in RULES:
-        for novel in RULES:
-            found = check_conditions(rows, known, novel)
-            truths = ["yes" if found[name] else "no" for name in ("shared", "gap", "easier")]
-            numbers = [f"{found[name]:.3f}" for name in ("epsilon_known", "epsilon_novel")]
-            conditions.add_row(f"{known}, {novel}", *numbers, *truths)
-    _print(table, "", conditions)
+    rows = study_convergence(out, seeds=seeds, reporter=Reporter())
+    _show(convergence_table(rows))
+    typer.echo("Mean error over families and seeds; how many of their 95 % intervals hold the truth.")
 
 
 @app.command("separability")
@@ -126,19 +101,29 @@ def separability_command(
     dataset: Annotated[str, typer.Option(help="Benchmarks, separated by commas.", metavar="A,B")] = "glyphs,rules",
     seeds: Seeds = 3,
 ) -> None:
-    """Overlap of novel classes in pixels and in random, supervised and meta-trained embeddings."""
+    """Overlap of novel classes in pixels and in random, supervised and meta-trained embeddings; a table."""
     datasets = parse_list(dataset, "--dataset")
     for name in datasets:
         facts_of(name)
     from medi.progress import Reporter
-    from medi.theory.embeddings import KINDS
-    from medi.theory.separability import study_separability, tabulate
+    from medi.theory.separability import study_separability
+    from medi.theory.tables import separability_table
 
-    rows = study_separability(datasets, out, seeds=seeds, reporter=Reporter())
-    table = Table("dataset", *KINDS, box=None)
-    for cells in tabulate(rows):
-        table.add_row(*cells)
-    _print(table, "tau: mean ± std over seeds, and from the lowest to the highest end of their 95 % intervals.")
+    _show(separability_table(study_separability(datasets, out, seeds=seeds, reporter=Reporter())))
+    typer.echo("tau: mean ± std over seeds, and from the lowest to the highest end of their 95 % intervals.")
+
+
+@app.command("solvability")
+def solvability_command(out: Out, seeds: Seeds = 3) -> None:
+    """Theorems 1 and 2 on `rules`: known classes that share the novel classes' rule, and ones that do not; a figure."""
+    from medi.progress import Reporter
+    from medi.theory.solvability import study_solvability
+    from medi.theory.tables import conditions_table, solvability_table
+
+    rows = study_solvability(out, seeds=seeds, reporter=Reporter())
+    _show(solvability_table(rows))
+    typer.echo("ACC in percent, mean ± std over seeds, honest regime; mean overlap.\n")
+    _show(conditions_table(rows))
 
 
 @app.command("stability")
@@ -146,30 +131,23 @@ def stability_command(out: Out, seeds: Seeds = 3) -> None:
     """Theorem 3 measured for MP and MM on small tasks: stability by leaving tasks out, the bound, fresh tasks."""
     from medi.progress import Reporter
     from medi.theory.stability import study_stability
-    from medi.theory.study import spread
+    from medi.theory.tables import stability_table
 
-    rows = study_stability(out, seeds=seeds, reporter=Reporter())
-    table = Table("method", "n", "loss", "M", "training", "fresh", "novel", "beta", "training + epsilon", box=None)
-    for method, n in dict.fromkeys((row["job"]["method"], row["job"]["n"]) for row in rows):
-        mine = [row["losses"] for row in rows if (row["job"]["method"], row["job"]["n"]) == (method, n)]
-        for loss in mine[0]:
-            columns = [
-                spread([one[loss][name] for one in mine]) for name in ("train", "fresh", "novel", "beta", "total")
-            ]
-            cells = [f"{mean:.3f} ± {deviation:.3f}" for mean, deviation in columns]
-            table.add_row(method, str(n), loss, f"{mine[0][loss]['max_loss']:g}", *cells)
-    _print(
-        table,
-        "Mean ± std over seeds. beta is the largest change found, a lower bound of the stability: training + epsilon "
-        "is an estimate, and at M or above it says nothing.",
+    _show(stability_table(study_stability(out, seeds=seeds, reporter=Reporter())))
+    typer.echo(
+        "Mean ± std over seeds. beta is the largest change found, a lower bound of the stability: the bound made of it "
+        "is an estimate, and at M or above it says nothing."
     )
 
 
-def _print(*parts: Table | str) -> None:
+def _show(lines: list[list[str]]) -> None:
+    heading, *rest = lines
+    table = Table(*heading, box=None, pad_edge=False)
+    for cells in rest:
+        table.add_row(*cells)
     console = Console()
-    console.width = max(console.width, 140)  # a long line can be read, a cut number cannot
-    for part in parts:
-        console.print(part, highlight=False)
+    console.width = max(console.width, 160)  # a long line can be read, a cut number cannot
+    console.print(table, highlight=False)
 
 
 def read_features(path: Path) -> tuple[Tensor, Tensor]:

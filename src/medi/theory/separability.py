@@ -11,7 +11,7 @@ from medi.data.benchmarks import Benchmark, load
 from medi.data.images import ImageSet
 from medi.progress import Reporter
 from medi.theory.embeddings import KINDS, Recipe, learn
-from medi.theory.study import Row, measure, spread
+from medi.theory.study import Row, measure
 from medi.theory.supports import overlap
 from medi.train.loop import Desk
 
@@ -85,20 +85,3 @@ def draw_novel(benchmark: Benchmark, items: int, generator: torch.Generator) -> 
     shuffled = torch.randperm(len(some), generator=generator)
     chosen = torch.cat([shuffled[some.labels[shuffled] == c][:items] for c in range(some.n_classes)])
     return ImageSet(some.images[chosen], some.labels[chosen], some.class_names)
-
-
-def tabulate(rows: Sequence[Row]) -> list[list[str]]:
-    """A line a dataset: mean ± deviation of tau over seeds, and the widest interval of a seed, by kind."""
-    lines = []
-    for dataset in dict.fromkeys(row["job"]["dataset"] for row in rows):
-        cells = [dataset]
-        for kind in KINDS:
-            mine = [row for row in rows if (row["job"]["dataset"], row["job"]["kind"]) == (dataset, kind)]
-            if not mine:
-                cells.append("")
-                continue
-            mean, deviation = spread([row["tau"] for row in mine])
-            low, high = min(row["low"] for row in mine), max(row["high"] for row in mine)
-            cells.append(f"{mean:.3f} ± {deviation:.3f} ({low:.2f} to {high:.2f})")
-        lines.append(cells)
-    return lines

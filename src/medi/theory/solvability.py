@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from medi.bench.grid import Run
 from medi.bench.score import draw_questions, score_regimes
@@ -144,21 +146,22 @@ def draw_solvability(rows: Sequence[Row]) -> Figure:
     left, right = figure.subplots(1, 2)
     names = {"pixels": "no known classes: pixels", "random": "no known classes: random network"}
     names |= {rule: f"known classes by {rule}" for rule in RULES}
+    colours = dict(zip(TEACHERS, ("#999999", "#cccccc", *COLOURS), strict=False))
     width = 0.8 / len(TEACHERS)
     for panel, measured in ((left, "acc"), (right, "tau")):
-        for turn, (teacher, colour) in enumerate(zip(TEACHERS, ("#999999", "#cccccc", *COLOURS), strict=False)):
+        for turn, (teacher, colour) in enumerate(colours.items()):
             mine = [row["novel"] for row in rows if row["job"]["teacher"] == teacher]
             points = [spread([novel[rule][measured] for novel in mine]) for rule in RULES]
             means, deviations = zip(*points, strict=True)
             places = [place + (turn - (len(TEACHERS) - 1) / 2) * width for place in range(len(RULES))]
             edges = ["black" if rule == teacher else "none" for rule in RULES]
-            panel.bar(
-                places, means, width, yerr=deviations, color=colour, edgecolor=edges, capsize=2, label=names[teacher]
-            )
+            panel.bar(places, means, width, yerr=deviations, color=colour, edgecolor=edges, capsize=2)
         panel.set_xticks(range(len(RULES)), [f"novel by {rule}" for rule in RULES])
     left.axhline(rows[0]["novel"]["shape"]["chance"], color="black", linestyle="--", linewidth=1, label="chance")
     left.set(title="discovery: ACC of novel classes", ylim=(0, 1))
     right.set(title="overlap τ of novel classes", ylim=(0, 1))
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.04), ncol=3, frameon=False, fontsize=9)
+    handles: list[Artist] = [Patch(color=colour, label=names[teacher]) for teacher, colour in colours.items()]
+    handles.append(Patch(facecolor="none", edgecolor="black", label="known and novel share the rule"))
+    handles += left.get_legend_handles_labels()[0]
+    figure.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.04), ncol=4, frameon=False, fontsize=9)
     return figure
