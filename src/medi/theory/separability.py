@@ -50,7 +50,7 @@ def study_separability(
             job["kind"],
             benchmark.known,
             recipe,
-            Desk(seed=seed, reporter=reporter),
+            Desk(seed=seed),
             way=TRAINING_WAY,
             augmentation=benchmark.facts.augmentation,
         )
