@@ -161,13 +161,15 @@ def draw_stability(rows: Sequence[Row]) -> Figure:
     useful = [largest_useful_beta(n, 1.0, DELTA) for n in counts]
     left.plot(counts, useful, color="black", linestyle="--", linewidth=1, label="needed for a bound below M")
     left.set(title="estimated stability β / M", xscale="log", yscale="log", xlabel="training tasks n")
-    left.legend(frameon=False, fontsize=8)
 
     shown = {"train": "training tasks", "fresh": "fresh tasks", "novel": "novel classes", "total": "right-hand side"}
     for (value, label), colour in zip(shown.items(), COLOURS, strict=False):
         sizes, means, deviations = series("mp", "zero-one", value)
         right.errorbar(sizes, means, deviations, color=colour, marker="o", markersize=3, capsize=2, label=label)
     right.axhline(1, color="black", linestyle="--", linewidth=1, label="largest possible loss")
-    right.set(title="Theorem 3 for MP, 0-1 loss", xscale="log", yscale="log", xlabel="training tasks n")
-    right.legend(frameon=False, fontsize=8)
+    right.set(title="Theorem 3 for MP, 0-1 loss", xscale="log", xlabel="training tasks n")
+    right.set_yscale("symlog", linthresh=0.01)  # the training tasks may be learnt without an error
+    right.set_ylim(bottom=-0.001)
+    for panel in (left, right):
+        panel.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=3)
     return figure
