@@ -13,10 +13,10 @@ second order does not loop over tasks (`medi.nets.conv`), those of images up to 
 products; cuDNN's own search for algorithms; one CUDA graph.
 Not among them: torch.compile, which cannot differentiate twice.
 
-What each gave at the paper's shape on an NVIDIA H200 (torch 2.11, n = 1 run, results/speed/maml-h200.json), against the
-float32 loop of 6.46 s: tasks at once 3.0x, our convolutions 3.3x, TF32 4.9x, matrix products up to a side of 8 6.0x, one
-CUDA graph 12.1x (38 GiB); bfloat16 on top 14.5x (21 GiB); recomputed inner steps 3.8x (13.8 GiB, no graph). channels_last
-made the loop slower, and `higher` is 0.9x.
+What each gave at the paper's shape on an NVIDIA H200 (torch 2.11, n = 1 run, results/speed/maml-h200.json), against
+the float32 loop of 6.46 s: tasks at once 3.0x, our convolutions 3.3x, TF32 4.9x, matrix products up to a side of 8
+6.0x, one CUDA graph 12.1x (38 GiB); bfloat16 on top 14.5x (21 GiB); recomputed inner steps 3.8x (13.8 GiB, no graph).
+channels_last made the loop slower, and `higher` is 0.9x.
 
 Prints for each the median seconds of a step, peak memory, speed relative to the float32 loop and to the loop of equal
 precision, and how far its gradient is from the float32 loop's. A way that runs out of memory says so; the others go on.
