@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 
 from medi.discover.result import ClassCount
@@ -51,8 +52,7 @@ def curve(count: ClassCount) -> Curve | None:
         return None
     numbers, scores = [k for k, _ in scored], [score for _, score in scored]
     first, last, worst, best = numbers[0], numbers[-1], min(scores), max(scores)
-    # Half a candidate of room on both sides, so that the band around a single number can be seen.
-    room = min((b - a for a, b in zip(numbers, numbers[1:], strict=False)), default=1) / 2
+    room = 0.5  # on both sides, so that the band around a single number can be seen
     wide, high = last - first + 2 * room, best - worst
 
     def across(k: float) -> float:
@@ -69,6 +69,6 @@ def curve(count: ClassCount) -> Curve | None:
     # Every 1st, 2nd, 5th, 10th, … number, counted from the one used, so that they do not touch.
     for step in (digit * 10**power for power in range(20) for digit in (1, 2, 5)):
         ticks = tuple((k, across(k)) for k in numbers if (k - count.k) % step == 0)
-        if all(b - a >= TICK_GAP for (_, a), (_, b) in zip(ticks, ticks[1:], strict=False)):
+        if all(b - a >= TICK_GAP for (_, a), (_, b) in pairwise(ticks)):
             break
     return Curve(dots, chosen, band, ticks)

@@ -6,6 +6,7 @@ everything but the preview on the map works without a script.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from importlib.resources import files
 from io import BytesIO
 from math import sqrt
 from typing import Any
-from unicodedata import category
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 from PIL import Image
 
 from medi.discover.result import Discovery, Neighbour
@@ -31,7 +32,8 @@ LIMIT = 5_600
 _QUALITIES = (80, 65, 50, 35, 20)
 _MOST_COVERS = 40
 _GOLDEN_ANGLE = 137.508
-_BIDIRECTIONAL = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, lone surrogates (bytes of a name that are not UTF-8), and what breaks or turns a line around."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class _Picture:
 
     number: int
     path: str
-    source: str
+    source: Markup
     group: int
     hue: float
     confidence: float
@@ -174,7 +176,7 @@ def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
         picture = _Picture(
             number=number,
             path=item.path,
-            source=f"data:image/jpeg;base64,{b64encode(item.thumbnail).decode()}",
+            source=Markup("data:image/jpeg;base64," + b64encode(item.thumbnail).decode()),
             group=label,
             hue=hues[label],
             confidence=discovery.confidence[number],
@@ -200,12 +202,7 @@ def _printable(value: Any) -> Any:
     """
     if type(value) is not str:  # markup is ours
         return value
-    return "".join(
-        character.encode("unicode_escape").decode()
-        if category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDIRECTIONAL
-        else character
-        for character in value
-    )
+    return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
 
 
 def _text(name: str) -> str:
