@@ -74,7 +74,8 @@
     }
   });
 
-  // One stop of the Tab key for the whole map; arrows go to the nearest point on that side.
+  // One stop of the Tab key for the whole map. Arrows go to the nearest point on that side; as they may miss points
+  // that lie on each other, the page keys take all of them in turn.
   const rove = (current) => {
     for (const point of points) point.tabIndex = point === current ? 0 : -1;
   };
@@ -96,11 +97,13 @@
     return nearest;
   };
   map.addEventListener("keydown", (event) => {
-    const point = pointOf(event);
     if (event.key === "Escape") hide();
-    if (!point || !(event.key in arrows)) return;
+    const point = pointOf(event);
+    const turn = { PageDown: 1, PageUp: -1 }[event.key];
+    if (!point || !(turn || event.key in arrows)) return;
     event.preventDefault();
-    towards(point, arrows[event.key])?.focus();
+    const next = turn ? points[points.indexOf(point) + turn] : towards(point, arrows[event.key]);
+    next?.focus();
   });
   if (points.length) rove(points[0]);
 
