@@ -16,7 +16,7 @@ from PIL import Image
 
 import medi.report
 from medi.discover.result import ClassCount, Neighbour
-from medi.report.page import LIMIT, SIZE, Item, Skipped, render, thumbnail
+from medi.report.page import LIMIT, MOST, SIZE, Item, Skipped, render, thumbnail
 
 COMMAND = "medi discover --known known --novel 'my pictures' --out out"
 HOSTILE = [
@@ -94,6 +94,35 @@ def test_500_pictures_with_long_names_in_any_number_of_groups_take_less_than_5_m
 def test_the_files_that_make_the_page_lie_in_the_package():
     folder = Path(medi.report.__file__).parent
     assert {"page.html.j2", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("sizes", [[3000, 20, 1], [2] * 1200])
+def test_of_thousands_of_pictures_the_first_and_last_of_each_group_are_shown(sizes):
+    discovery = made_up(sizes)
+    items = [Item(f"{i}.jpg", b"") for i in range(sum(sizes))]
+    outline = page(discovery, items)
+    assert outline.faults == []
+    shown = [int(name.removeprefix("picture-")) for name in outline.ids() if name.startswith("picture-")]
+    assert len(shown) <= max(MOST, len(sizes))
+    assert set(discovery.medoids) <= set(shown)
+    assert len(outline.find("a", class_="point")) == len(shown)
+    room = max(1, MOST // len(sizes))
+    for number, size in enumerate(sizes):
+        here = [i for i in shown if discovery.labels[i] == number]
+        assert len(here) == min(size, room)
+        if room > 1:
+            assert {i for i in range(len(items)) if discovery.doubtful[i] and discovery.labels[i] == number} <= set(
+                here
+            )
+        article = outline.text("article", id=f"group-{number}")
+        assert f"{size:,} picture" in article
+        assert (f"and {size - room:,} more" in article) == (size > room)
+
+
+def test_no_group_is_cut_where_all_pictures_can_be_shown():
+    outline = page(made_up([990, 10]), [Item(f"{i}.jpg", b"") for i in range(1000)])
+    assert len(outline.find("figure", class_="picture")) == 1000
+    assert not outline.find("p", class_="more")
 
 
 # Strings that users choose
