@@ -1,5 +1,6 @@
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
@@ -107,13 +108,10 @@ def test_of_thousands_of_pictures_the_first_and_last_of_each_group_are_shown(siz
     assert set(discovery.medoids) <= set(shown)
     assert len(outline.find("a", class_="point")) == len(shown)
     room = max(1, MOST // len(sizes))
-    for number, size in enumerate(sizes):
-        here = [i for i in shown if discovery.labels[i] == number]
-        assert len(here) == min(size, room)
-        if room > 1:
-            assert {i for i in range(len(items)) if discovery.doubtful[i] and discovery.labels[i] == number} <= set(
-                here
-            )
+    assert Counter(discovery.labels[i] for i in shown) == {g: min(size, room) for g, size in enumerate(sizes)}
+    if room > 1:
+        assert {i for i, doubtful in enumerate(discovery.doubtful) if doubtful} <= set(shown)
+    for number, size in list(enumerate(sizes))[:3]:
         article = outline.text("article", id=f"group-{number}")
         assert f"{size:,} picture" in article
         assert (f"and {size - room:,} more" in article) == (size > room)
@@ -156,7 +154,7 @@ def test_hostile_strings_change_no_tag_of_the_page(text):
     assert [(tag, sorted(a)) for tag, a in outline.tags] == [(tag, sorted(a)) for tag, a in HARMLESS.tags]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_string_changes_no_tag_of_the_page(text):
     test_hostile_strings_change_no_tag_of_the_page(text)
@@ -175,7 +173,7 @@ def test_characters_that_cannot_be_seen_are_spelled_out():
     assert r"a\nb\udcff\u202ec" in outline.texts[outline.find("td")[0]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text(st.sampled_from("ab -'\"<>&\n\\")))
 def test_the_command_is_shown_to_the_letter(command):
     outline = page(command=command)
