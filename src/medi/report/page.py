@@ -189,8 +189,8 @@ def render(
 
 def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
     members: list[list[_Picture]] = [[] for _ in range(discovery.count.k)]
-    # Neighbouring numbers get hues far apart, and no two of them the same.
-    hues = [round(215 + number * _GOLDEN_ANGLE, 1) % 360 for number in range(discovery.count.k)]
+    # Neighbouring numbers get hues far apart.
+    hues = [round((215 + number * _GOLDEN_ANGLE) % 360, 1) for number in range(discovery.count.k)]
     medoids = set(discovery.medoids)
     for number, (item, label) in enumerate(zip(items, discovery.labels, strict=True)):
         x, y = discovery.positions[number]
