@@ -14,6 +14,7 @@ from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
 from medi.errors import InputError
+from medi.theory.commands import app as theory_app
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.add_typer(theory_app, name="theory")
 
 
 def _show_version(wanted: bool) -> None:
