@@ -12,7 +12,7 @@ from torch import Tensor
 from medi.cluster.choose_k import Pool
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
-from medi.discover.evidence import Choice, Split
+from medi.discover.evidence import Choice, Split, compact
 from medi.discover.result import Diagnosis, Verdict
 from medi.metrics import ari
 
@@ -22,6 +22,8 @@ GROUPED = 0.7
 """ACC on held-out known classes from which a representation counts as good at grouping."""
 FAR = 1.5
 """Distance from known classes, in units of held-out known ones, beyond which what held for those may not hold."""
+NEIGHBOURS, BOOTSTRAP = 5, 20
+"""Of the estimated overlap; the resamples only take away its bias."""
 KEPT = 0.8
 """Share of the items that a resample keeps."""
 
@@ -65,15 +67,21 @@ def judge(
 
 
 def largest_overlap(pools: Sequence[Pool]) -> float | None:
-    """The largest overlap of two known classes (tau of the paper's Definition 2); None without two classes of two."""
+    """The largest overlap of two known classes (tau of the paper's Definition 2).
+
+    Classes of fewer than four items are left out; None where fewer than two are left.
+    """
     from medi.theory import overlap
 
     found = []
     for pool in pools:
         counts = torch.bincount(pool.labels)
-        keep = counts[pool.labels] >= 2
-        if len(torch.unique(pool.labels[keep])) >= 2:
-            found.append(overlap(pool.points[keep].numpy(), pool.labels[keep].numpy(), bootstrap=0).tau)
+        keep = counts[pool.labels] >= 4
+        labels = pool.labels[keep]
+        if len(torch.unique(labels)) < 2:
+            continue
+        neighbours = min(NEIGHBOURS, int(counts[counts >= 4].min()) // 2 - 1)
+        found.append(overlap(compact(pool.points[keep]), labels, neighbours=neighbours, bootstrap=BOOTSTRAP).tau)
     return max(found) if found else None
 
 

@@ -80,7 +80,7 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
     """The known items with a class, on the CPU, classes without items left out; bad input is refused."""
     for items, what in ((known.images, "known"), (novel, "novel")):
         if len(items) and not (
-            items.is_floating_point() and items.ndim == 2 or items.dtype == torch.uint8 and items.ndim == 4
+            (items.is_floating_point() and items.ndim == 2) or (items.dtype == torch.uint8 and items.ndim == 4)
         ):
             raise InputError(
                 f"{what} items are {items.dtype} of shape {tuple(items.shape)}: "
