@@ -64,9 +64,9 @@ def test_held_out_known_classes_lie_at_distance_one_and_others_farther():
     world = gaussian_classes(30, 10)
     known, novel = split(world, 20)
     splits = make_splits(known, DiscoverySettings(method="kmeans"), Desk())
-    alike = distance_from_known(splits, "encoder", novel.images)
+    alike = distance_from_known(splits, novel.images)
     assert alike == pytest.approx(1, abs=0.25)
-    assert distance_from_known(splits, "encoder", novel.images + 100) > 3
+    assert distance_from_known(splits, novel.images + 100) > 3
 
 
 def test_overlap_is_larger_where_classes_touch():
@@ -91,4 +91,4 @@ def test_a_later_candidate_is_kept_only_where_it_is_better_beyond_chance():
     choice = choose(make_splits(known, DiscoverySettings(method="kmeans"), Desk()), Desk())
     assert choice.scores["encoder"] == 1
     assert choice.representation == "encoder"
-    assert choice.gain <= choice.spread
+    assert choice.gain <= 2 * choice.spread

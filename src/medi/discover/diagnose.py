@@ -12,7 +12,7 @@ from torch import Tensor
 from medi.cluster.choose_k import Pool
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
-from medi.discover.evidence import Choice, Split, compact
+from medi.discover.evidence import SURE, Choice, Split, compact
 from medi.discover.result import ClassCount, Diagnosis, Verdict
 from medi.metrics import ari
 
@@ -41,7 +41,7 @@ def diagnose(
         count: How many groups, and whether that is certain.
     """
     overlap = largest_overlap(pools)
-    distance = distance_from_known(choice.splits, choice.representation, novel)
+    distance = distance_from_known(choice.splits, novel)
     grouped = choice.scores.get(choice.representation)
     verdict = judge(
         grouped=grouped,
@@ -85,7 +85,7 @@ def judge(
     near, good = distance is None or distance <= FAR, grouped >= GROUPED
     if near and good and certain and stability is not None and stability >= STABLE:
         return "trustworthy"
-    teaches = gain is not None and spread is not None and gain > spread
+    teaches = gain is not None and spread is not None and gain > SURE * spread
     if not near or (not good and not teaches):
         return "no help"
     return "doubtful"
@@ -110,16 +110,19 @@ def largest_overlap(pools: Sequence[Pool]) -> float | None:
     return max(found) if found else None
 
 
-def distance_from_known(splits: Sequence[Split], name: str, novel: Tensor) -> float | None:
+def distance_from_known(splits: Sequence[Split], novel: Tensor) -> float | None:
     """How far novel items lie from the nearest known class; 1 is as far as held-out known classes lie from the others.
 
-    The median over items of each side, each split with the representation that had not seen its held-out classes.
+    The median over items of each side, each split on its own: features as they are, because vectors of length 1 are
+    never far from each other, or what a network that has not seen the held-out classes makes of images.
     """
     if not splits or not len(novel):
         return None
     ratios = []
     for split in splits:
-        representation = split.candidates.all[name]
+        candidates = split.candidates
+        of_images = novel.ndim == 4 and len(candidates.learnt) > 0
+        representation = next(iter((candidates.learnt if of_images else candidates.plain).values()))
         centres = means(representation(split.learnt_from.images), split.learnt_from.labels, split.learnt_from.n_classes)
         far, usual = (
             float(squared_distances(representation(items), centres).amin(1).sqrt().median())
@@ -189,7 +192,7 @@ def _reasons(
             text += ": what holds for known classes need not hold for them"
         found.append((distance > FAR, text + "."))
     if choice.gain is not None and choice.spread is not None:
-        teaches = choice.gain > choice.spread
+        teaches = choice.gain > SURE * choice.spread
         text = f"Learning from the known classes changes that share by {100 * choice.gain:+.1f} points"
         text += f" (standard error {100 * choice.spread:.1f})"
         found.append((not teaches, text + ("." if teaches else ", so items are compared as they are.")))

@@ -30,6 +30,8 @@ BAGS, MOST_ITEMS = 8, 10
 """Bags clustered in each split, and the most items of a class in them."""
 PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
 """Names of representations, or what is added to the name of the features."""
+SURE = 2.0
+"""Standard errors by which a difference must be above nothing to count."""
 KEPT_BACK = 5
 """One in so many items of the classes learnt from is not learnt from: it asks whether known classes are recognised."""
 
@@ -168,7 +170,7 @@ def make_splits(known: ImageSet, settings: DiscoverySettings, desk: Desk) -> tup
 def choose(splits: Sequence[Split], desk: Desk) -> Choice:
     """The representation and clustering that group bags of held-out classes best.
 
-    The simplest representation is kept unless a later one beats it by more than the standard error of the difference
+    The simplest representation is kept unless a later one beats it by more than two standard errors of the difference
     over all bags.
     """
     scores: dict[tuple[str, str], list[float]] = {}
@@ -193,11 +195,11 @@ def choose(splits: Sequence[Split], desk: Desk) -> Choice:
 
 
 def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
-    """The first name that no later one beats beyond the standard error."""
+    """The first name that no later one beats beyond chance."""
     kept, *later = names
     for name in later:
         gain, spread = _difference(acc[name], acc[kept])
-        if gain > spread:
+        if gain > SURE * spread:
             kept = name
     return kept
 
