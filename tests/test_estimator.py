@@ -1,6 +1,8 @@
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,6 +138,23 @@ def test_channels_may_come_first_or_last():
 def test_bad_input_is_a_value_error_with_a_cure(parameters, X, message):
     with pytest.raises(ValueError, match=message):
         MetaDiscovery(**parameters).fit(X)
+
+
+def test_items_that_belong_nowhere_are_recognised_as_none(digits, fitted):
+    X, _, _ = digits
+    answers = fitted.recognise(np.concatenate([X[:50], np.full((1, 64), 1e3)]))
+    assert sum(a.kind == "known" for a in answers[:50]) > 25
+    assert len(answers) == 51
+
+
+def test_the_documents_example_works(capsys):
+    page = Path(__file__).resolve().parent.parent / "docs" / "estimator.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    novel, model = names["novel"], names["model"]
+    assert acc(names["y"][novel], model.labels_[novel]) > 0.6
+    assert "groups" in capsys.readouterr().out
 
 
 def test_importing_the_package_does_not_import_torch():

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, column
 
 from medi.data.images import ImageSet
 from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.recogniser import Recogniser
+from medi.discover.recogniser import Recognised, Recogniser
 from medi.discover.result import Discovery
 from medi.errors import InputError
 from medi.train.devices import choose_device
@@ -39,7 +39,7 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         classes_: The known classes, sorted.
         n_classes_: Number of groups found among the novel items.
         discovery_: All that is said of the novel items: confidence, how the number was chosen, diagnosis.
-        recogniser_: What `predict` asks; it can also tell items that belong nowhere, and be saved.
+        recogniser_: What `predict` and `recognise` ask; it can be saved.
         n_features_in_: Features of a vector; channels of an image.
 
     Examples:
@@ -99,6 +99,11 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         k, known = self.n_classes_, len(self.classes_)
         # The recogniser numbers groups first.
         return np.where(nearest < k, nearest + known, nearest - k)
+
+    def recognise(self, X: ArrayLike) -> list[Recognised]:
+        """What each item is taken for: a discovered group, a known class, or none of these, which `predict` lacks."""
+        check_is_fitted(self)
+        return self.recogniser_.recognise(self._items(X, reset=False))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Items as points (n, e) whose Euclidean distances are what was clustered by."""

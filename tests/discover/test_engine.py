@@ -5,12 +5,16 @@ import pytest
 import torch
 from worlds import gaussian_classes, none_known, split
 
+from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.discover.engine import DiscoverySettings, discover_groups
+from medi.discover.recogniser import Recogniser
 from medi.discover.result import Discovery
 from medi.errors import InputError
+from medi.methods.mp import MP, MPConfig
 from medi.metrics import acc
 from medi.train.loop import Desk
+from medi.train.schedule import Schedule
 
 
 def discover(known: ImageSet, novel: torch.Tensor, **settings: object) -> Discovery:
@@ -186,3 +190,44 @@ def test_a_number_of_classes_that_is_none_is_refused(classes):
 def test_an_unknown_method_is_refused_with_a_suggestion():
     with pytest.raises(InputError, match="did you mean 'kmeans'"):
         DiscoverySettings(method="kmean")
+
+
+@pytest.fixture
+def coloured() -> tuple[ImageSet, ImageSet]:
+    """Small pictures of eight known and three novel colours."""
+    g = torch.Generator().manual_seed(0)
+    colours = torch.randint(40, 216, (11, 3, 1, 1), generator=g)
+    labels = torch.arange(11).repeat_interleave(10)
+    images = (colours[labels] + 12 * torch.randn(110, 3, 16, 16, generator=g)).clamp(0, 255).to(torch.uint8)
+    return split(ImageSet(images, labels, tuple(f"colour {c}" for c in range(11))), 8)
+
+
+def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, monkeypatch, tmp_path):
+    monkeypatch.setitem(MP.configs, "tiny", MPConfig(images=80, schedule=Schedule(steps=15, rate=3e-3)))
+    known, novel = coloured
+    settings = DiscoverySettings(
+        classes=3, config="tiny", sampler="uniform", augmentation=Augmentation(crop=1), resamples=2
+    )
+    found, recogniser = discover_groups(known, novel.images, settings, Desk())
+    assert set(found.representation_scores) == {"pixels", "conv4 trained by mp", "conv4 trained by mp, unit length"}
+    assert acc(novel.labels, found.labels) > 0.8
+    assert found.diagnosis.stability is not None
+    recogniser.save(tmp_path)
+    assert Recogniser.load(tmp_path).recognise(novel.images) == recogniser.recognise(novel.images)
+
+
+def test_two_known_classes_of_images_teach_a_network_though_nothing_can_be_chosen(coloured, monkeypatch):
+    monkeypatch.setitem(MP.configs, "tiny", MPConfig(images=80, schedule=Schedule(steps=3)))
+    known, novel = coloured
+    settings = DiscoverySettings(classes=3, config="tiny", sampler="uniform", resamples=2)
+    found, _ = discover_groups(known.of_classes([0, 1]), novel.images, settings, Desk())
+    assert found.representation == "conv4 trained by mp"
+    assert found.representation_scores == {}
+
+
+def test_images_without_known_classes_are_compared_by_pixels(coloured):
+    _, novel = coloured
+    nothing = ImageSet(novel.images[:0], novel.labels[:0], ())
+    found = discover(nothing, novel.images, classes=3)
+    assert found.representation == "pixels"
+    assert acc(novel.labels, found.labels) > 0.9
