@@ -6,7 +6,7 @@ from worlds import gaussian_classes, split
 from medi.cluster.choose_k import Pool
 from medi.discover.diagnose import distance_from_known, judge, largest_overlap, stability_of
 from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.evidence import choose, group, make_splits
+from medi.discover.evidence import choose, compact, group, make_splits
 from medi.train.loop import Desk
 
 GOOD = {"grouped": 0.95, "gain": 0.1, "spread": 0.02, "distance": 1.0, "stability": 0.95, "certain": True}
@@ -92,3 +92,10 @@ def test_a_later_candidate_is_kept_only_where_it_is_better_beyond_chance():
     assert choice.scores["encoder"] == 1
     assert choice.representation == "encoder"
     assert choice.gain <= 2 * choice.spread
+
+
+def test_compact_points_have_the_same_distances():
+    points = torch.randn(6, 50, generator=torch.Generator().manual_seed(0)).double()
+    small = compact(points)
+    assert small.shape == (6, 6)
+    assert torch.allclose(torch.cdist(small, small), torch.cdist(points, points))

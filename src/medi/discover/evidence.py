@@ -105,8 +105,9 @@ def compact(points: Tensor) -> Tensor:
     """The same distances between points (n, d) in at most n dimensions."""
     if points.shape[1] <= len(points):
         return points
-    u, s, _ = torch.linalg.svd(points - points.mean(0), full_matrices=False)
-    compacted: Tensor = u * s
+    centred = points.double() - points.double().mean(0)
+    values, vectors = torch.linalg.eigh(centred @ centred.T)  # inner products hold all distances
+    compacted: Tensor = vectors * values.clamp(min=0).sqrt()
     return compacted
 
 
