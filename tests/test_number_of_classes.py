@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from statistics import fmean
 
 from medi.files import read_journal
 
@@ -16,3 +17,18 @@ def test_the_pages_tables_are_what_the_committed_results_give():
     page = (ROOT / "docs" / "number-of-classes.md").read_text()
     assert study.table(rows) in page
     assert study.intervals(rows) in page
+
+
+def test_the_means_over_all_settings_are_those_of_the_results():
+    page = " ".join((ROOT / "docs" / "number-of-classes.md").read_text().split())
+    for dataset, words in (
+        ("omniglot", "{:.1f} (ours), {:.1f} (silhouette) and {:.1f} (DTC) on Omniglot"),
+        ("cifar100", "{:.1f}, {:.1f} and {:.1f} on CIFAR-100"),
+        ("glyphs", "{:.1f}, {:.1f} and {:.1f} on glyphs"),
+    ):
+        rows = read_journal(ROOT / "results" / "choose_k" / f"{dataset}.jsonl")
+        errors = [
+            fmean(row["mae"] for row in rows if row["method"] == method)
+            for method in ("calibrated", "silhouette", "dtc probe")
+        ]
+        assert words.format(*errors) in page
