@@ -146,6 +146,7 @@ class Method(ABC):
         name: Its name on the command line.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         one_way: Whether a learner tells only as many classes apart as its plan says.
+        embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
         recipes: The settings that `full` stands for on a dataset for which others were published.
@@ -154,6 +155,7 @@ class Method(ABC):
     name: ClassVar[str]
     takes_sampler: ClassVar[bool] = False
     one_way: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
     recipes: ClassVar[Mapping[str, str]] = {}
