@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from medi.data.photos import THUMBNAIL, Cut, UnreadableError, decoding, read_photo
+from medi.data.photos import PREVIEW, Cut, UnreadableError, decoding, read_photo
 from pictures import CORNERS, bomb, corner_colours, corners, noise, truncated
 
 CUT = Cut(32, share=0.9)
@@ -23,7 +23,7 @@ def read(source, cut=CUT, **options):
     else:
         source = io.BytesIO(source.read_bytes())
     with decoding():
-        return read_photo(source, cut, thumbnail=True)
+        return read_photo(source, cut, preview=True)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,7 @@ def test_photos_are_shown_upright_however_the_camera_was_held(orientation):
     stored = image.transpose(back[orientation]) if orientation > 1 else image
     photo = read(stored, format="JPEG", exif=exif, quality=95, subsampling=0)
     assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= 12
-    with Image.open(io.BytesIO(photo.thumbnail)) as thumbnail:
-        assert thumbnail.size == (THUMBNAIL, 84)
+    assert photo.preview.size == (PREVIEW, 96)
 
 
 def test_broken_exif_does_not_cost_the_photo():
@@ -129,8 +128,7 @@ def test_one_pixel_is_a_photo():
 def test_a_very_long_photo_is_read(size):
     photo = read(Image.new("RGB", size, (10, 20, 30)), format="PNG")
     assert photo.pixels.shape == (3, 32, 32)
-    with Image.open(io.BytesIO(photo.thumbnail)) as thumbnail:
-        assert max(thumbnail.size) == THUMBNAIL
+    assert sorted(photo.preview.size) == [1, PREVIEW]
 
 
 def test_a_large_jpeg_decoded_at_a_fraction_shows_the_same_picture():

