@@ -18,6 +18,7 @@ from medi.data.commands import app as data_app
 from medi.discover.commands import assign, discover
 from medi.errors import InputError
 from medi.licence import WEIGHTS
+from medi.theory.commands import app as theory_app
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -35,6 +36,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 app.command()(discover)
 app.command()(assign)
+app.add_typer(theory_app, name="theory")
 
 
 @app.callback(invoke_without_command=True)

@@ -142,12 +142,14 @@ class Method(ABC):
     Attributes:
         name: Its name on the command line.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
+        embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
     """
 
     name: ClassVar[str]
     takes_sampler: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
 

@@ -125,6 +125,7 @@ class MP(Method):
 
     name: ClassVar[str] = "mp"
     takes_sampler: ClassVar[bool] = True
+    embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MPConfig]] = {
         "default": MPConfig(),
         "cpu": MPConfig(queries=5, images=200, schedule=Schedule(steps=60, rate=3e-3)),

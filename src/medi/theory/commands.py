@@ -1,0 +1,119 @@
+"""`medi theory`: the bound, the overlap of given features, and the experiments of docs/theory.md."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medi.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+app = typer.Typer(help="Theory: overlap, solvability, stability, the generalisation bound.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option(help="Folder for results and figures; what is there already is not done again.")]
+Seeds = Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)]
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead.")]
+
+
+@app.command("bound")
+def bound_command(
+    tasks: Annotated[int, typer.Option(help="Number of training tasks, n.")],
+    beta: Annotated[float, typer.Option(help="Uniform stability of the meta-algorithm.")],
+    max_loss: Annotated[float, typer.Option(help="What the loss never exceeds, M.")],
+    delta: Annotated[float, typer.Option(help="Chance that the statement fails.")] = 0.05,
+    as_json: Json = False,
+) -> None:
+    """Theorem 3: how far the risk on fresh tasks may lie above that on the training tasks."""
+    from medi.theory.bound import generalisation_bound, largest_useful_beta
+
+    epsilon = generalisation_bound(tasks, beta, max_loss, delta)
+    useful = largest_useful_beta(tasks, max_loss, delta)
+    if as_json:
+        typer.echo(json.dumps({"epsilon": epsilon, "vacuous": epsilon >= max_loss, "largest_useful_beta": useful}))
+        return
+    typer.echo(f"epsilon = {epsilon:.6g}")
+    if epsilon < max_loss:
+        typer.echo(
+            f"With probability {1 - delta:g} fresh tasks cost at most {epsilon:.3g} more than the training tasks do."
+        )
+    elif useful > 0:
+        typer.echo(
+            f"Vacuous: it is not below the largest loss, {max_loss:g}. It would be with beta below {useful:.3g}."
+        )
+    else:
+        typer.echo(
+            f"Vacuous: it is not below the largest loss, {max_loss:g}, with any beta: {tasks} tasks are too few."
+        )
+
+
+@app.command("overlap")
+def overlap_command(
+    features: Annotated[Path, typer.Option(help="A .npz with arrays z (n, d) and y (n,).", metavar="FILE.npz")],
+    neighbours: Annotated[int, typer.Option(help="Which nearest neighbour measures nearness.")] = 5,
+    bootstrap: Annotated[int, typer.Option(help="Resamples for the interval.")] = 200,
+    confidence: Annotated[float, typer.Option(help="Of the interval.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of every random draw.", min=0, max=10**9)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Definitions 1 and 2: the largest probability, over pairs of classes, that a point lies in both supports."""
+    z, y = read_features(features)
+    from medi.progress import Reporter
+    from medi.theory.supports import overlap
+
+    found = overlap(
+        z, y, neighbours=neighbours, bootstrap=bootstrap, confidence=confidence, seed=seed, reporter=Reporter()
+    )
+    if as_json:
+        typer.echo(json.dumps(asdict(found)))
+        return
+    first, second = found.pair
+    typer.echo(
+        f"tau = {found.tau:.4f}, {100 * confidence:g} % interval {found.low:.4f} to {found.high:.4f}, "
+        f"largest between classes {first} and {second}"
+    )
+
+
+@app.command("convergence")
+def convergence_command(out: Out, seeds: Seeds = 5) -> None:
+    """Estimate overlaps that are known exactly from samples of growing size; a figure."""
+    from medi.progress import Reporter
+    from medi.theory.exact import study_convergence
+
+    study_convergence(out, seeds=seeds, reporter=Reporter())
+    typer.echo(f"wrote {out / 'convergence.jsonl'} and {out / 'convergence.png'}")
+
+
+def read_features(path: Path) -> tuple[Tensor, Tensor]:
+    """Arrays z (n, d) as floats and y (n,) as integers of a .npz file; nothing in it is ever unpickled."""
+    import zipfile
+
+    import numpy as np
+    import torch
+
+    from medi.files import input_errors
+
+    with input_errors(path, "read"):
+        if not path.is_file():
+            raise InputError(f"there is no file {path}: give a .npz with arrays z (n, d) and y (n,).")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                if isinstance(file, np.ndarray):
+                    raise InputError(f"{path} holds a single array: write it with numpy.savez(file, z=…, y=…).")
+                missing = [name for name in ("z", "y") if name not in file.files]
+                if missing:
+                    raise InputError(f"{path} lacks the array {missing[0]}: write it with numpy.savez(file, z=…, y=…).")
+                z, y = file["z"], file["y"]
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path} is no readable .npz of numbers: write it with numpy.savez.") from error
+    if not (np.issubdtype(z.dtype, np.floating) or np.issubdtype(z.dtype, np.integer)):
+        raise InputError(f"z in {path} has {z.dtype} values: numbers are needed.")
+    if not np.issubdtype(y.dtype, np.integer):
+        raise InputError(f"y in {path} has {y.dtype} values: classes must be integers, 0, 1, …")
+    wide = np.float64 if z.dtype == np.float64 else np.float32
+    return torch.from_numpy(z.astype(wide)), torch.from_numpy(y.astype(np.int64))
