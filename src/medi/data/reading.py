@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
 
@@ -22,8 +22,13 @@ from medi.data.photos import UnreadableError, decoding, read_photo
 from medi.nets.pretrained import Encoder
 from medi.progress import Reporter
 
-BATCH = 32
-"""Photos encoded at a time, and kept at a time: what a killed process has to do again at most."""
+BATCH = 8
+"""Photos that a thread decodes and encodes at a time: more take more memory and no less time."""
+KEPT = 8
+"""Batches written to the cache at a time: what a killed process has to do again at most."""
+MOST_THREADS = 16
+
+Thumbnail = Callable[[Image.Image], bytes]
 
 
 @dataclass
@@ -47,7 +52,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Look:
-    """One file: either the reason why it is skipped, or its digest with the array kept before or the pixels."""
+    """One file: either the reason why it is skipped, or its digest and its array, kept before or pixels to encode."""
 
     reason: str = ""
     digest: bytes = b""
@@ -64,7 +69,7 @@ def read_photos(
     reporter: Reporter,
     *,
     title: str = "reading photos",
-    thumbnail: Callable[[Image.Image], bytes] | None = None,
+    thumbnail: Thumbnail | None = None,
 ) -> Reading:
     """Encode the photos of a folder, in the order given; what cannot be read is listed, and so is the reason.
 
@@ -79,38 +84,35 @@ def read_photos(
     """
     arrays = torch.empty(len(paths), *encoder.shape, dtype=encoder.dtype)
     reading = Reading(arrays)
-    waiting: list[tuple[int, npt.NDArray[np.uint8]]] = []  # rows that wait for the encoder, and their pixels
+    new: list[tuple[bytes, bytes]] = []
 
-    def look(path: str) -> _Look:
-        return _look(root / path, encoder, cache, thumbnail)
+    def batch(names: Sequence[str]) -> list[_Look]:
+        return _encoded([_look(root / name, encoder, cache, thumbnail) for name in names], encoder)
 
-    def encode() -> None:
-        rows = [row for row, _ in waiting]
-        arrays[rows] = encoder.encode(torch.from_numpy(np.stack([pixels for _, pixels in waiting])))
-        cache.put([(reading.digests[row], arrays[row].numpy().tobytes()) for row in rows])
-        waiting.clear()
-
+    batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
+    done = 0
     with decoding(), reporter.track(title, len(paths)) as tick:
-        for number, (path, seen) in enumerate(zip(paths, _in_parallel(look, paths), strict=True), 1):
-            if seen.reason:
-                reading.skipped.append(Skipped(path, seen.reason))
-            else:
-                row = len(reading.paths)
+        for number, (names, looks) in enumerate(zip(batches, _in_parallel(batch, batches), strict=True), 1):
+            for path, look in zip(names, looks, strict=True):
+                if look.kept is None:
+                    reading.skipped.append(Skipped(path, look.reason))
+                    continue
+                arrays[len(reading.paths)] = _array(look.kept, encoder)
                 reading.paths.append(path)
-                reading.digests.append(seen.digest)
-                reading.thumbnails.append(seen.thumbnail)
-                if seen.kept is not None:
-                    arrays[row] = torch.frombuffer(bytearray(seen.kept), dtype=encoder.dtype).view(encoder.shape)
-                elif seen.pixels is not None:
-                    waiting.append((row, seen.pixels))
-            if len(waiting) == BATCH or (waiting and number == len(paths)):
-                encode()
-            tick(number)
+                reading.digests.append(look.digest)
+                reading.thumbnails.append(look.thumbnail)
+                if look.pixels is not None:
+                    new.append((look.digest, look.kept))
+            if number % KEPT == 0 or number == len(batches):
+                cache.put(new)
+                new.clear()
+            done += len(names)
+            tick(done)
     reading.arrays = arrays[: len(reading.paths)]
     return reading
 
 
-def _look(path: Path, encoder: Encoder, cache: FeatureCache, thumbnail: Callable[[Image.Image], bytes] | None) -> _Look:
+def _look(path: Path, encoder: Encoder, cache: FeatureCache, thumbnail: Thumbnail | None) -> _Look:
     """Read one file, as far as that is needed."""
     try:
         with path.open("rb") as file:
@@ -121,21 +123,44 @@ def _look(path: Path, encoder: Encoder, cache: FeatureCache, thumbnail: Callable
             file.seek(0)
             photo = read_photo(file, encoder.cut, preview=thumbnail is not None)
             small = thumbnail(photo.preview) if thumbnail and photo.preview else b""
-            return _Look(digest=digest, kept=kept, pixels=photo.pixels, thumbnail=small)
+            return _Look(digest=digest, kept=kept, pixels=None if kept else photo.pixels, thumbnail=small)
     except UnreadableError as error:
         return _Look(reason=str(error))
     except OSError as error:
         return _Look(reason=(error.strerror or str(error)).lower())
 
 
-def _in_parallel(look: Callable[[str], _Look], paths: Sequence[str]) -> Iterator[_Look]:
-    """Look at files in threads (Pillow lets go of the interpreter), two batches ahead of the encoder."""
-    with ThreadPoolExecutor(_cores()) as pool:
-        ahead: deque[Future[_Look]] = deque()
+def _encoded(looks: list[_Look], encoder: Encoder) -> list[_Look]:
+    """The same with arrays for those that have only pixels."""
+    waiting = [look.pixels for look in looks if look.pixels is not None]
+    if not waiting:
+        return looks
+    arrays = iter(encoder.encode(torch.from_numpy(np.stack(waiting))))
+    return [
+        look if look.pixels is None else replace(look, kept=next(arrays).contiguous().numpy().tobytes())
+        for look in looks
+    ]
+
+
+def _array(value: bytes, encoder: Encoder) -> Tensor:
+    return torch.frombuffer(bytearray(value), dtype=encoder.dtype).view(encoder.shape)
+
+
+def _in_parallel(
+    work: Callable[[Sequence[str]], list[_Look]], batches: Sequence[Sequence[str]]
+) -> Iterator[list[_Look]]:
+    """Work on batches in threads, each on its own core: Pillow and torch both let go of the interpreter.
+
+    Threads that work on a batch of their own take half the processor time of threads that share one, because they
+    need not wait for each other (benchmarks/discover.py).
+    """
+    threads = min(_cores(), MOST_THREADS)
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        ahead: deque[Future[list[_Look]]] = deque()
         try:
-            for path in paths:
-                ahead.append(pool.submit(look, path))
-                if len(ahead) > 2 * BATCH:
+            for names in batches:
+                ahead.append(pool.submit(work, names))
+                if len(ahead) > 2 * threads:
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
