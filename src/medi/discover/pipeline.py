@@ -15,6 +15,7 @@ import torch
 
 from medi import __version__
 from medi.data.cache import FeatureCache
+from medi.data.facts import PHOTO
 from medi.discover import output
 from medi.discover.engine import DiscoverySettings, discover_groups
 from medi.discover.material import Material, find_folders, read_material
@@ -89,7 +90,12 @@ def run_discover(arguments: Arguments, reporter: Reporter, *, force: bool = Fals
         reporter.say(f"Note: {warning}")
     read = monotonic()
     desk = Desk(device, arguments.seed, work, reporter)
-    settings = DiscoverySettings(classes=arguments.classes, method=arguments.method)
+    settings = DiscoverySettings(
+        classes=arguments.classes,
+        method=arguments.method,
+        network=encoder.network or DiscoverySettings.network,
+        augmentation=PHOTO,
+    )
     discovery, recogniser = discover_groups(material.known, material.novel.arrays, settings, desk)
     seconds = {"reading": read - start, "grouping": monotonic() - read}
     save_model(arguments.out / output.MODEL, recogniser, encoder)
