@@ -1,8 +1,8 @@
 """How many classes are in a bag? An estimate calibrated on bags of known classes, and the silhouette it replaces.
 
 Bags of as many items as the one in question are drawn from known classes, where the number is known. What Ward's
-merges cost, from the last merge back, tells the number by a ridge regression on the logarithm; its errors, each on a
-bag that it was not fitted to, give the interval and the curve. Classes need not be equally large.
+merges cost tells the number by a ridge regression on the logarithm; its errors, each on a bag that it was not fitted
+to, give the interval and the curve. Classes need not be equally large.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Floats = NDArray[np.float64]
 
 FEWEST_CLASSES = 4
 """Known classes below which nothing can be calibrated."""
-PLACES = 14
-"""Points of the cost curve that the regression sees."""
+PLACES, LIMITS, BAGS = 14, 12, 200
+"""Points of the cost curve, limits on costs, and bags that the regression is fitted to."""
 PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 LEVEL = 0.9
 """Share of calibration bags whose number lies in the interval."""
@@ -45,20 +45,55 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """A regression from merge costs to the logarithm of the number of classes.
+class Clues:
+    """What is read off a tree: the cost of late merges, and how many merges cost more than some limits.
 
     Attributes:
         places: Numbers of clusters at which the cost of a merge is read.
-        mean: Of each cost in the calibration bags.
+        limits: Costs above which merges are counted.
+        fair_limits: The same for costs less half of what they owe to the clusters' sizes (on the logarithm).
+    """
+
+    places: Floats
+    limits: Floats
+    fair_limits: Floats
+
+    @classmethod
+    def fit(cls, trees: Sequence[Tree]) -> Clues:
+        """Places and limits that suit some trees."""
+        shares = np.linspace(0.5, 0.99, LIMITS)
+        return cls(
+            np.unique(np.geomspace(1, min(tree.points for tree in trees) - 1, PLACES).round()),
+            np.quantile(np.concatenate([tree.costs for tree in trees]), shares),
+            np.quantile(np.concatenate([_fair(tree) for tree in trees]), shares),
+        )
+
+    def read(self, tree: Tree) -> Floats:
+        """The clues of a tree, one vector."""
+        costs = np.log(tree.costs[::-1] + 1e-12 * max(tree.costs.sum(), 1e-300))
+        late = np.interp(np.log(self.places), np.log(np.arange(1, len(costs) + 1)), costs)
+        drops = costs[:-1] - costs[1:]
+        steepest = int(drops[: max(2, len(costs) // 2)].argmax())
+        above = np.log1p((tree.costs[:, None] > self.limits).sum(0))
+        fairly_above = np.log1p((_fair(tree)[:, None] > self.fair_limits).sum(0))
+        return np.concatenate([late, [np.log(steepest + 2)], above, fairly_above])
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A regression from clues to the logarithm of the number of classes.
+
+    Attributes:
+        clues: What is read off a tree.
+        mean: Of each clue in the calibration bags.
         scale: Standard deviation of each.
-        weights: One for each cost, and the constant.
+        weights: One for each clue, and the constant.
         errors: What each calibration bag's number differs from a prediction fitted to the others, in logarithms.
         most: Largest number among the calibration bags.
         items: Items in a calibration bag.
     """
 
-    places: Floats
+    clues: Clues
     mean: Floats
     scale: Floats
     weights: Floats
@@ -68,11 +103,11 @@ class Calibration:
 
     def predict(self, tree: Tree) -> float:
         """The logarithm of the number of classes."""
-        costs = (_curve(tree, self.places) - self.mean) / self.scale
-        return float(np.append(costs, 1.0) @ self.weights)
+        seen = (self.clues.read(tree) - self.mean) / self.scale
+        return float(np.append(seen, 1.0) @ self.weights)
 
 
-def calibrate(pools: Sequence[Pool], items: int, generator: torch.Generator, *, bags: int = 200) -> Calibration | None:
+def calibrate(pools: Sequence[Pool], items: int, generator: torch.Generator, *, bags: int = BAGS) -> Calibration | None:
     """Fit the regression on bags of known classes.
 
     Args:
@@ -88,19 +123,18 @@ def calibrate(pools: Sequence[Pool], items: int, generator: torch.Generator, *, 
     if not pools or items < FEWEST_CLASSES:
         return None
     items = min(items, min(len(pool.labels) for pool in pools))
-    places = np.unique(np.geomspace(1, items - 1, PLACES).round())
-    curves, numbers = [], []
+    trees, numbers = [], []
     for bag in range(bags):
-        chosen = _draw(pools[bag % len(pools)], items, generator)
         pool = pools[bag % len(pools)]
-        curves.append(_curve(ward(pool.points[chosen]), places))
+        chosen = _draw(pool, items, generator)
+        trees.append(ward(pool.points[chosen]))
         numbers.append(len(torch.unique(pool.labels[chosen])))
-    x, y = np.array(curves), np.log(numbers)
+    clues = Clues.fit(trees)
+    x, y = np.array([clues.read(tree) for tree in trees]), np.log(numbers)
     mean, scale = x.mean(0), x.std(0)
     scale[scale == 0] = 1.0
-    design = np.hstack([(x - mean) / scale, np.ones((bags, 1))])
-    weights, errors = _ridge(design, y)
-    return Calibration(places, mean, scale, weights, errors, max(numbers), items)
+    weights, errors = _ridge(np.hstack([(x - mean) / scale, np.ones((bags, 1))]), y)
+    return Calibration(clues, mean, scale, weights, errors, max(numbers), items)
 
 
 def estimate(tree: Tree, calibration: Calibration) -> ClassCount:
@@ -164,30 +198,35 @@ def silhouette(distances: Tensor, labels: Tensor) -> float:
 
 
 def _draw(pool: Pool, items: int, generator: torch.Generator) -> Tensor:
-    """Indices of a bag: a random number of classes, of random sizes, about `items` items in all."""
+    """Indices of a bag: a random number of classes, equally large or not, about `items` items in all.
+
+    Half as many classes as would hold that many items are also drawn, and then the bag is smaller: otherwise the least
+    number that known classes allow would lie at the edge of what is learnt from.
+    """
+
+    def random(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=generator.device).cpu()
+
     classes = torch.unique(pool.labels)
     counts = torch.bincount(pool.labels)[classes]
-    # The fewest classes that hold enough items, and at most half as many as items, so that most have company.
-    fewest = int((counts.sort(descending=True).values.cumsum(0) < items).sum()) + 1
-    fewest, most = min(fewest, len(classes)), max(2, min(len(classes), items // 2))
-    share = float(torch.rand((), generator=generator, device=generator.device))
-    number = round(float(np.exp(np.log(min(fewest, most)) * (1 - share) + np.log(most + 0.49) * share)))
-    chosen = torch.randperm(len(classes), generator=generator, device=generator.device)[:number].cpu()
-    # Sizes: one each, the rest shared out by weights between equal and very unequal.
-    weights = torch.rand(number, generator=generator, device=generator.device).cpu() + 0.3
+    holding = int((counts.sort(descending=True).values.cumsum(0) < items).sum()) + 1
+    most = max(2, min(len(classes), items // 2))  # most classes should have company
+    fewest = max(2, min(holding // 2, most))
+    number = round(float(np.exp(np.log(fewest) + np.log((most + 0.49) / fewest) * random().item())))
+    chosen = random(len(classes)).argsort()[:number]
+    unequal = random().item()
+    weights = 1 + unequal * (4 * random(number) - 1).clamp(min=-0.8)
     sizes = (1 + (items - number) * weights / weights.sum()).round().long().minimum(counts[chosen])
     parts = []
     for place, size in zip(chosen, sizes.tolist(), strict=True):
         members = (pool.labels == classes[place]).nonzero().squeeze(1)
-        order = torch.randperm(len(members), generator=generator, device=generator.device).cpu()
-        parts.append(members[order[:size]])
+        parts.append(members[random(len(members)).argsort()[:size]])
     return torch.cat(parts)
 
 
-def _curve(tree: Tree, places: Floats) -> Floats:
-    """Logarithm of the cost of the merge that leaves 1, 2, … clusters, read at some places."""
-    costs = np.log(tree.costs[::-1] + 1e-12 * max(tree.costs.sum(), 1e-300))
-    return np.asarray(np.interp(np.log(places), np.log(np.arange(1, len(costs) + 1)), costs))
+def _fair(tree: Tree) -> Floats:
+    """Costs of merges over the square root of the clusters' harmonic size: between a cost and a squared distance."""
+    return np.asarray(tree.costs / np.sqrt(tree.sizes.prod(1) / tree.sizes.sum(1)))
 
 
 def _ridge(design: Floats, y: Floats) -> tuple[Floats, Floats]:

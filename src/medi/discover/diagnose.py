@@ -12,8 +12,8 @@ from torch import Tensor
 from medi.cluster.choose_k import Pool
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
-from medi.discover.evidence import Choice, Split, compact
-from medi.discover.result import Diagnosis, Verdict
+from medi.discover.evidence import SURE, Choice, Split, compact
+from medi.discover.result import ClassCount, Diagnosis, Verdict
 from medi.metrics import ari
 
 STABLE = 0.7
@@ -28,7 +28,9 @@ KEPT = 0.8
 """Share of the items that a resample keeps."""
 
 
-def diagnose(choice: Choice, pools: Sequence[Pool], novel: Tensor, stability: float | None) -> Diagnosis:
+def diagnose(
+    choice: Choice, pools: Sequence[Pool], novel: Tensor, stability: float | None, count: ClassCount
+) -> Diagnosis:
     """A verdict and the figures behind it.
 
     Args:
@@ -36,19 +38,39 @@ def diagnose(choice: Choice, pools: Sequence[Pool], novel: Tensor, stability: fl
         pools: Points of known classes that the representation was not fitted to.
         novel: Novel items (m, …).
         stability: Of the grouping, where it could be had.
+        count: How many groups, and whether that is certain.
     """
     overlap = largest_overlap(pools)
-    distance = distance_from_known(choice.splits, choice.representation, novel)
+    distance = distance_from_known(choice.splits, novel)
     grouped = choice.scores.get(choice.representation)
-    verdict = judge(grouped, choice.gain, choice.spread, distance, stability)
-    reasons = _reasons(grouped, choice, distance, stability, overlap)
-    return Diagnosis(verdict, overlap, choice.gain, distance, stability, reasons)
+    verdict = judge(
+        grouped=grouped,
+        gain=choice.gain,
+        spread=choice.spread,
+        distance=distance,
+        stability=stability,
+        certain=count.certain,
+    )
+    reasons = _reasons(grouped, choice, distance, stability, overlap, count)
+    if verdict != "trustworthy":  # what speaks against it comes first
+        reasons = sorted(reasons, key=lambda reason: not reason[0])
+    return Diagnosis(verdict, overlap, choice.gain, distance, stability, tuple(text for _, text in reasons))
 
 
 def judge(
-    grouped: float | None, gain: float | None, spread: float | None, distance: float | None, stability: float | None
+    *,
+    grouped: float | None,
+    gain: float | None,
+    spread: float | None,
+    distance: float | None,
+    stability: float | None,
+    certain: bool,
 ) -> Verdict:
-    """The verdict: trustworthy, unless something speaks against it; no help where the known classes do.
+    """The verdict.
+
+    Trustworthy: held-out known classes are grouped well, the novel items lie where known classes do, and the grouping
+    and its number are stable. No help: the novel items lie far from the known classes, or those are grouped badly and
+    learning from them does not mend it. Doubtful: everything between, and whatever cannot be checked.
 
     Args:
         grouped: ACC on held-out known classes.
@@ -56,12 +78,15 @@ def judge(
         spread: Standard error of the gain.
         distance: Of the novel items from the known classes.
         stability: Of the grouping.
+        certain: Whether the number of groups is.
     """
-    near = distance is None or distance <= FAR
-    if grouped is not None and grouped >= GROUPED and stability is not None and stability >= STABLE and near:
+    if grouped is None:
+        return "doubtful"
+    near, good = distance is None or distance <= FAR, grouped >= GROUPED
+    if near and good and certain and stability is not None and stability >= STABLE:
         return "trustworthy"
-    teaches = gain is not None and spread is not None and gain > spread
-    if grouped is not None and (not near or not teaches):
+    teaches = gain is not None and spread is not None and gain > SURE * spread
+    if not near or (not good and not teaches):
         return "no help"
     return "doubtful"
 
@@ -85,16 +110,19 @@ def largest_overlap(pools: Sequence[Pool]) -> float | None:
     return max(found) if found else None
 
 
-def distance_from_known(splits: Sequence[Split], name: str, novel: Tensor) -> float | None:
+def distance_from_known(splits: Sequence[Split], novel: Tensor) -> float | None:
     """How far novel items lie from the nearest known class; 1 is as far as held-out known classes lie from the others.
 
-    The median over items of each side, each split with the representation that had not seen its held-out classes.
+    The median over items of each side, each split on its own: features as they are, because vectors of length 1 are
+    never far from each other, or what a network that has not seen the held-out classes makes of images.
     """
     if not splits or not len(novel):
         return None
     ratios = []
     for split in splits:
-        representation = split.candidates.all[name]
+        candidates = split.candidates
+        of_images = novel.ndim == 4 and len(candidates.learnt) > 0
+        representation = next(iter((candidates.learnt if of_images else candidates.plain).values()))
         centres = means(representation(split.learnt_from.images), split.learnt_from.labels, split.learnt_from.n_classes)
         far, usual = (
             float(squared_distances(representation(items), centres).amin(1).sqrt().median())
@@ -137,34 +165,40 @@ def stability_of(
 
 
 def _reasons(
-    grouped: float | None, choice: Choice, distance: float | None, stability: float | None, overlap: float | None
-) -> tuple[str, ...]:
-    """Plain sentences, the weightiest first: what speaks against trust before what speaks for it."""
+    grouped: float | None,
+    choice: Choice,
+    distance: float | None,
+    stability: float | None,
+    overlap: float | None,
+    count: ClassCount,
+) -> list[tuple[bool, str]]:
+    """Plain sentences, and whether each speaks against trust; the weightiest first."""
     found: list[tuple[bool, str]] = []
     if grouped is None:
         found.append((True, "There are too few known classes to try the grouping on: nothing was learnt or checked."))
     else:
-        share = f"{100 * grouped:.0f} %"
         good = grouped >= GROUPED
-        text = f"On known classes that were hidden from it, this way of grouping puts {share} of the items right"
+        text = f"On known classes hidden from it, this way of grouping puts {100 * grouped:.0f} % of the items right"
         found.append((not good, text + ("." if good else ", too few to rely on.")))
     if stability is not None:
         good = stability >= STABLE
         text = f"Grouped again without a fifth of the items, the groups agree to {stability:.2f} (1 = always the same)"
         found.append((not good, text + ("." if good else ": they depend on chance.")))
+    if not count.certain:
+        found.append((True, f"The number of groups is uncertain: between {count.low} and {count.high}."))
     if distance is not None:
         text = f"The novel items lie {distance:.1f} times as far from the known classes as those lie from each other"
         if distance > FAR:
             text += ": what holds for known classes need not hold for them"
         found.append((distance > FAR, text + "."))
     if choice.gain is not None and choice.spread is not None:
-        teaches = choice.gain > choice.spread
+        teaches = choice.gain > SURE * choice.spread
         text = f"Learning from the known classes changes that share by {100 * choice.gain:+.1f} points"
         text += f" (standard error {100 * choice.spread:.1f})"
-        found.append((not teaches, text + ("." if teaches else ": they teach nothing that helps to group others.")))
+        found.append((not teaches, text + ("." if teaches else ", so items are compared as they are.")))
     if overlap is not None:
         text = (
             f"The two known classes that are hardest to tell apart share {100 * overlap:.0f} % of their items' places"
         )
         found.append((overlap > 0.5, text + "."))
-    return tuple(text for against, text in sorted(found, key=lambda item: not item[0]))
+    return found

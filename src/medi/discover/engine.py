@@ -72,7 +72,7 @@ def discover_groups(
         resamples=settings.resamples if method_of(settings.method).embeds else min(3, settings.resamples),
         generator=desk.generator(stream=5),
     )
-    diagnosis = diagnose(choice, pools, novel, stability)
+    diagnosis = diagnose(choice, pools, novel, stability, count)
     return _describe(points, labels, count, diagnosis, choice, recogniser, desk), recogniser
 
 

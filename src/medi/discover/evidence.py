@@ -6,7 +6,7 @@ same splits later calibrate the number of classes, the threshold of "none of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -30,6 +30,8 @@ BAGS, MOST_ITEMS = 8, 10
 """Bags clustered in each split, and the most items of a class in them."""
 PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
 """Names of representations, or what is added to the name of the features."""
+SURE = 2.0
+"""Standard errors by which a difference must be above nothing to count."""
 KEPT_BACK = 5
 """One in so many items of the classes learnt from is not learnt from: it asks whether known classes are recognised."""
 
@@ -103,8 +105,9 @@ def compact(points: Tensor) -> Tensor:
     """The same distances between points (n, d) in at most n dimensions."""
     if points.shape[1] <= len(points):
         return points
-    u, s, _ = torch.linalg.svd(points - points.mean(0), full_matrices=False)
-    compacted: Tensor = u * s
+    centred = points.double() - points.double().mean(0)
+    values, vectors = torch.linalg.eigh(centred @ centred.T)  # inner products hold all distances
+    compacted: Tensor = vectors * values.clamp(min=0).sqrt()
     return compacted
 
 
@@ -168,8 +171,8 @@ def make_splits(known: ImageSet, settings: DiscoverySettings, desk: Desk) -> tup
 def choose(splits: Sequence[Split], desk: Desk) -> Choice:
     """The representation and clustering that group bags of held-out classes best.
 
-    A learnt representation is kept only where it beats the best plain one by more than the standard error of the
-    difference over splits and bags.
+    The simplest representation is kept unless a later one beats it by more than two standard errors of the difference
+    over all bags.
     """
     scores: dict[tuple[str, str], list[float]] = {}
     for number, split in enumerate(splits):
@@ -180,23 +183,32 @@ def choose(splits: Sequence[Split], desk: Desk) -> Choice:
                 found = _cluster(points[bags], split.held_out.n_classes, clustering, desk.seed)
                 scores.setdefault((name, clustering), []).extend(score_episodes(answers, found).acc.tolist())
     candidates = splits[0].candidates
-    best = {name: max(CLUSTERINGS, key=lambda c: fmean(scores[name, c])) for name in candidates.all}
-    plain = max(candidates.plain, key=lambda name: fmean(scores[name, best[name]]))
-    winner, gain, spread = plain, None, None
+    clustering_of = {name: max(CLUSTERINGS, key=lambda c: fmean(scores[name, c])) for name in candidates.all}
+    acc = {name: scores[name, clustering_of[name]] for name in candidates.all}
+    kept = _simplest(candidates.plain, acc)
+    gain = spread = None
     if candidates.learnt:
-        learnt = max(candidates.learnt, key=lambda name: fmean(scores[name, best[name]]))
-        pairs = zip(scores[learnt, best[learnt]], scores[plain, best[plain]], strict=True)
-        differences = [a - b for a, b in pairs]
-        gain, spread = fmean(differences), stdev(differences) / len(differences) ** 0.5
-        winner = learnt if gain > spread else plain
-    return Choice(
-        winner,
-        best[winner],
-        {name: fmean(scores[name, best[name]]) for name in candidates.all},
-        gain,
-        spread,
-        tuple(splits),
-    )
+        best = max(candidates.learnt, key=lambda name: fmean(acc[name]))
+        gain, spread = _difference(acc[best], acc[kept])
+        kept = _simplest((kept, *candidates.learnt), acc)
+    means = {name: fmean(values) for name, values in acc.items()}
+    return Choice(kept, clustering_of[kept], means, gain, spread, tuple(splits))
+
+
+def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
+    """The first name that no later one beats beyond chance."""
+    kept, *later = names
+    for name in later:
+        gain, spread = _difference(acc[name], acc[kept])
+        if gain > SURE * spread:
+            kept = name
+    return kept
+
+
+def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, float]:
+    """Mean paired difference, and its standard error."""
+    differences = [a - b for a, b in zip(of, over, strict=True)]
+    return fmean(differences), stdev(differences) / len(differences) ** 0.5
 
 
 def enough(known: ImageSet) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -22,6 +22,9 @@ from medi.train.schedule import Schedule
 MOST_WAY, MOST_ITEMS = 20, 10
 """Classes, and items of each, in a training task."""
 
+MOST_STEPS = 100
+"""Gradient steps on features, whatever the method."""
+
 WIDTH = 128
 """Directions of the features that a projector is given: the others cost time and taught nothing."""
 
@@ -35,7 +38,7 @@ VIEWS = ViewsConfig(
     hidden=64,
     batch=128,
     looks=2,
-    schedule=Schedule(steps=40, rate=3e-3, shape="onecycle", factors={"heads": 0.3}),
+    schedule=Schedule(steps=30, rate=3e-3, shape="onecycle", factors={"heads": 0.3}),
 )
 """CATA's network on features."""
 
@@ -138,6 +141,10 @@ def _config(method: type[Method], settings: DiscoverySettings, desk: Desk, vecto
         return PROJECTOR
     name = settings.config or ("cpu" if desk.device.type == "cpu" and "cpu" in method.configs else "default")
     config = method.config(name)
-    if asdict(config).get("network") is None:
+    if getattr(config, "network", None) is None:
         return config
-    return replace(config, network="mlp" if vectors else settings.network)
+    if not vectors:
+        return replace(config, network=settings.network)
+    # Schedules are made for images: a network on features has learnt what there is to learn much earlier.
+    schedule = replace(config.schedule, steps=min(config.schedule.steps, MOST_STEPS))
+    return replace(config, network="mlp", schedule=schedule)

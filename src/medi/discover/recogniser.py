@@ -22,6 +22,8 @@ from medi.train.checkpoint import load_checkpoint, save_checkpoint, under_prefix
 
 FILE = "recogniser.safetensors"
 FORMAT = "medi-recogniser-1"
+OTHERS = 5
+"""Means, beside the nearest, that an item's strangeness goes by."""
 UNCALIBRATED = 0.95
 """Share of the items in hand that are accepted where no known class can play "none"."""
 
@@ -52,7 +54,7 @@ class Recogniser:
         names: Of the known classes.
         sizes: (k + c,) items behind each mean: the mean of a few is less certain, and more distance is allowed.
         temperature: Squared distance that makes a class e times less likely.
-        limits: Squared distance beyond which an item is none: from a group, from a known class.
+        limits: Strangeness beyond which an item is none: nearest to a group, nearest to a known class.
         calibrated: Whether held-out known classes set the limits.
     """
 
@@ -70,13 +72,13 @@ class Recogniser:
         if not len(items):
             return []
         distances = self.distances(self.representation(items))
-        nearest, place = distances.min(1)
+        far, place = strangeness(distances), distances.argmin(1)
         probability = self.probabilities(distances).gather(1, place[:, None]).squeeze(1)
         answers = []
-        for far, at, sure in zip(nearest.tolist(), place.tolist(), probability.tolist(), strict=True):
+        for strange, at, sure in zip(far.tolist(), place.tolist(), probability.tolist(), strict=True):
             kind: Literal["novel", "known"] = "novel" if at < len(self.groups) else "known"
             limit = self.limits[kind == "known"]
-            inside = _inside(far, limit)
+            inside = _inside(strange, limit)
             if inside < 0.5:
                 answers.append(Recognised("none", "", 1 - inside))
             else:
@@ -193,8 +195,7 @@ def with_limits_of(recogniser: Recogniser, points: Tensor, labels: Tensor) -> Re
     if not k:
         return recogniser
     own = left_out_distances(points, labels, recogniser.groups, torch.bincount(labels, minlength=k))
-    mine = own.gather(1, labels[:, None]).squeeze(1)
-    limit = float(mine.quantile(UNCALIBRATED))
+    limit = float(strangeness(own).quantile(UNCALIBRATED))
     temperature = recogniser.temperature
     if not len(recogniser.classes):
         temperature = best_temperature(own, labels, points.shape[1])
@@ -215,8 +216,20 @@ def left_out_distances(points: Tensor, labels: Tensor, centres: Tensor, counts: 
     return distances.scatter(1, labels[:, None], own[:, None])
 
 
+def strangeness(distances: Tensor) -> Tensor:
+    """How little items belong to any class (n,), from squared distances (n, c); infinite ones do not count.
+
+    The distance to the nearest mean, times what it is of the mean distance to the next few: an item of no class lies
+    far from its nearest, and not much farther from the others.
+    """
+    ordered = distances.topk(min(OTHERS + 1, distances.shape[1]), dim=1, largest=False).values
+    there = ordered[:, 1:].isfinite()
+    others = torch.where(there, ordered[:, 1:], 0).sum(1) / there.sum(1).clamp(min=1)
+    return torch.where(others > 0, ordered[:, 0].square() / others.clamp(min=1e-300), ordered[:, 0])
+
+
 def _limits(splits: Sequence[Split], name: str) -> tuple[float, float]:
-    """The squared distances that best tell members from items of no class: for groups, and for known classes.
+    """The strangeness that best tells members from items of no class: for groups, and for known classes.
 
     In each split the held-out classes play groups, and each item of theirs also plays "none" with its own class
     struck out; the items kept back ask whether known classes are recognised.
@@ -233,16 +246,14 @@ def _limits(splits: Sequence[Split], name: str) -> tuple[float, float]:
         )
         of_held = left_out_distances(held, split.held_out.labels, centres, counts)
         struck = of_held.scatter(1, split.held_out.labels[:, None], torch.inf)
-        nearest, place = of_held.min(1)
-        far, none_place = struck.min(1)
-        members = place == split.held_out.labels
-        novel.append((nearest[members], far[none_place < h]))
+        far, none_place = strangeness(struck), struck.argmin(1)
+        members = of_held.argmin(1) == split.held_out.labels
+        novel.append((strangeness(of_held[members]), far[none_place < h]))
         if len(split.kept_back):
             back = squared_distances(representation(split.kept_back.images), centres) * (counts / (counts + 1.0))
         else:
             back = left_out_distances(learnt_from, split.learnt_from.labels + h, centres, counts)
-        near, at = back.min(1)
-        known.append((near[at >= h], far[none_place >= h]))
+        known.append((strangeness(back[back.argmin(1) >= h]), far[none_place >= h]))
     return _threshold(novel), _threshold(known)
 
 
@@ -264,10 +275,10 @@ def _pair(values: Sequence[float]) -> tuple[float, float]:
     return novel, known
 
 
-def _inside(distance: float, limit: float) -> float:
-    """How surely a squared distance is within a limit: 1 at nothing, one half at the limit, 0 far out."""
+def _inside(strange: float, limit: float) -> float:
+    """How surely a strangeness is within a limit: 1 at nothing, one half at the limit, 0 far out."""
     if limit == torch.inf:
         return 1.0
     if limit <= 0:
-        return 1.0 if distance <= 0 else 0.0
-    return float(1 / (1 + (distance / limit) ** 4))
+        return 1.0 if strange <= 0 else 0.0
+    return float(1 / (1 + (strange / limit) ** 4))

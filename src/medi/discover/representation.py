@@ -133,7 +133,7 @@ def principal(known: ImageSet, width: int, seed: int = 0) -> Representation:
     width = min(width, *points.shape)
     with torch.random.fork_rng(devices=[]):  # the search for directions starts at random
         torch.default_generator.manual_seed(seed)
-        directions = torch.pca_lowrank(centred, q=width, center=False, niter=3)[2]
+        directions = torch.pca_lowrank(centred, q=min(width + 10, *points.shape), center=False, niter=3)[2][:, :width]
     return Representation(
         "principal", tuple(known.images.shape[1:]), points.mean(0), directions.contiguous(), unit=True
     )
