@@ -1,5 +1,6 @@
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
@@ -16,7 +17,7 @@ from PIL import Image
 
 import medi.report
 from medi.discover.result import ClassCount, Neighbour
-from medi.report.page import LIMIT, SIZE, Item, Skipped, render, thumbnail
+from medi.report.page import LIMIT, MOST, SIZE, Item, Skipped, render, thumbnail
 
 COMMAND = "medi discover --known known --novel 'my pictures' --out out"
 HOSTILE = [
@@ -96,6 +97,32 @@ def test_the_files_that_make_the_page_lie_in_the_package():
     assert {"page.html.j2", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
 
 
+@pytest.mark.parametrize("sizes", [[3000, 20, 1], [2] * 1200])
+def test_of_thousands_of_pictures_the_first_and_last_of_each_group_are_shown(sizes):
+    discovery = made_up(sizes)
+    items = [Item(f"{i}.jpg", b"") for i in range(sum(sizes))]
+    outline = page(discovery, items)
+    assert outline.faults == []
+    shown = [int(name.removeprefix("picture-")) for name in outline.ids() if name.startswith("picture-")]
+    assert len(shown) <= max(MOST, len(sizes))
+    assert set(discovery.medoids) <= set(shown)
+    assert len(outline.find("a", class_="point")) == len(shown)
+    room = max(1, MOST // len(sizes))
+    assert Counter(discovery.labels[i] for i in shown) == {g: min(size, room) for g, size in enumerate(sizes)}
+    if room > 1:
+        assert {i for i, doubtful in enumerate(discovery.doubtful) if doubtful} <= set(shown)
+    for number, size in list(enumerate(sizes))[:3]:
+        article = outline.text("article", id=f"group-{number}")
+        assert f"{size:,} picture" in article
+        assert (f"and {size - room:,} more" in article) == (size > room)
+
+
+def test_no_group_is_cut_where_all_pictures_can_be_shown():
+    outline = page(made_up([990, 10]), [Item(f"{i}.jpg", b"") for i in range(1000)])
+    assert len(outline.find("figure", class_="picture")) == 1000
+    assert not outline.find("p", class_="more")
+
+
 # Strings that users choose
 
 
@@ -127,7 +154,7 @@ def test_hostile_strings_change_no_tag_of_the_page(text):
     assert [(tag, sorted(a)) for tag, a in outline.tags] == [(tag, sorted(a)) for tag, a in HARMLESS.tags]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_string_changes_no_tag_of_the_page(text):
     test_hostile_strings_change_no_tag_of_the_page(text)
@@ -146,7 +173,7 @@ def test_characters_that_cannot_be_seen_are_spelled_out():
     assert r"a\nb\udcff\u202ec" in outline.texts[outline.find("td")[0]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.text(st.sampled_from("ab -'\"<>&\n\\")))
 def test_the_command_is_shown_to_the_letter(command):
     outline = page(command=command)

@@ -29,6 +29,9 @@ SIZE = 128
 LIMIT = 5_600
 """Bytes of a thumbnail. In base64, 500 of them and one more for each of 40 groups take 4.04 of the page's 5 MB."""
 
+MOST = 1_000
+"""Pictures shown: beyond that a page is too heavy to open, and too long for anybody to look through."""
+
 _QUALITIES = (80, 65, 50, 35, 20)
 _MOST_COVERS = 40
 _GOLDEN_ANGLE = 137.508
@@ -71,20 +74,37 @@ class _Picture:
 
 @dataclass(frozen=True)
 class _Group:
-    """A group as the page shows it: its most typical picture first, doubtful ones last."""
+    """A group as the page shows it.
+
+    Attributes:
+        number: As in `clusters.csv`.
+        hue: Of its colour, in degrees.
+        members: All of its pictures, the most typical one first, doubtful ones last.
+        room: How many of them can be shown.
+        neighbours: Its nearest known classes.
+    """
 
     number: int
     hue: float
-    pictures: tuple[_Picture, ...]
+    members: tuple[_Picture, ...]
+    room: int
     neighbours: tuple[Neighbour, ...]
 
     @property
+    def shown(self) -> tuple[_Picture, ...]:
+        """All, or the first and the last: the most typical and the most doubtful ones say most."""
+        if len(self.members) <= self.room:
+            return self.members
+        last = self.room // 2
+        return self.members[: self.room - last] + self.members[len(self.members) - last :]
+
+    @property
     def confidence(self) -> float:
-        return sum(picture.confidence for picture in self.pictures) / max(len(self.pictures), 1)
+        return sum(picture.confidence for picture in self.members) / max(len(self.members), 1)
 
     @property
     def doubtful(self) -> int:
-        return sum(picture.doubtful for picture in self.pictures)
+        return sum(picture.doubtful for picture in self.members)
 
 
 def thumbnail(image: Image.Image, size: int = SIZE, limit: int = LIMIT) -> bytes:
@@ -154,9 +174,10 @@ def render(
         figures=words.figures(discovery.diagnosis),
         groups=groups,
         headline=words.headline(discovery),
+        partial=any(len(group.shown) < len(group.members) for group in groups),
         # Typical pictures last, on top of the others: they are drawn in this order.
-        points=sorted((p for group in groups for p in group.pictures), key=lambda p: (p.typical, p.group)),
-        radius=round(min(30.0, max(13.0, 300 / sqrt(max(len(items), 1)))), 1),
+        points=sorted((p for group in groups for p in group.shown), key=lambda p: (p.typical, p.group)),
+        radius=round(min(30.0, max(11.0, 300 / sqrt(max(len(items), 1)))), 1),
         representation=discovery.representation,
         representation_scores=discovery.representation_scores,
         script=script,
@@ -168,8 +189,8 @@ def render(
 
 def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
     members: list[list[_Picture]] = [[] for _ in range(discovery.count.k)]
-    # Neighbouring numbers get hues far apart, and no two of them the same.
-    hues = [round(215 + number * _GOLDEN_ANGLE, 1) % 360 for number in range(discovery.count.k)]
+    # Neighbouring numbers get hues far apart.
+    hues = [round((215 + number * _GOLDEN_ANGLE) % 360, 1) for number in range(discovery.count.k)]
     medoids = set(discovery.medoids)
     for number, (item, label) in enumerate(zip(items, discovery.labels, strict=True)):
         x, y = discovery.positions[number]
@@ -189,8 +210,9 @@ def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
         members[label].append(picture)
     for pictures in members:
         pictures.sort(key=lambda picture: (not picture.typical, picture.doubtful, -picture.confidence))
+    room = len(items) if len(items) <= MOST else max(1, MOST // len(members))
     return tuple(
-        _Group(number, hues[number], tuple(pictures), discovery.neighbours[number])
+        _Group(number, hues[number], tuple(pictures), room, discovery.neighbours[number])
         for number, pictures in enumerate(members)
     )
 
