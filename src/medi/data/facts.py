@@ -108,7 +108,7 @@ SIZE = 32
 QUERIES = 15
 """Query items of each class in a task."""
 
-_PHOTO = Augmentation(crop=4, flip=True, colour=0.4)
+PHOTO = Augmentation(crop=4, flip=True, colour=0.4)
 _DIGIT = Augmentation(crop=2, rotate=10, scale=0.1, shear=0.1, colour=0.4, invert=0.5)
 _CHARACTER = Augmentation(rotate=10, scale=0.1, shear=0.1, shift=0.06)
 
@@ -147,7 +147,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 known=5,
                 novel=5,
                 way=5,
-                augmentation=_PHOTO,
+                augmentation=PHOTO,
                 folder="cifar-10-batches-bin",
                 archives=(
                     Archive(_CIFAR + "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170, extract=True),
@@ -163,7 +163,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 known=80,
                 novel=20,
                 way=20,
-                augmentation=_PHOTO,
+                augmentation=PHOTO,
                 folder="cifar-100-binary",
                 archives=(
                     Archive(_CIFAR + "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 169, extract=True),
