@@ -13,14 +13,13 @@ from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
-from torch.func import vmap
 from torch.nn import functional
 
 from medi.cluster.kmeans import squared_distances
 from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.methods.mm import Clusterer, MMConfig, adapt, outer_loss, respond
+from medi.methods.inner import Clusterer, InnerSteps, adapt, outer_loss, respond
 from medi.methods.mp import prototype_loss
 from medi.metrics import score_episodes
 from medi.nets import build
@@ -153,22 +152,18 @@ class MMAlgorithm(MetaAlgorithm):
 
     def loss(self, model: nn.Module, support: Tensor, query: Tensor) -> Tensor:
         """Eq. 3 on the queries' classes after the inner steps."""
-
-        def one(observations: Tensor, queries: Tensor, labels: Tensor) -> Tensor:
-            return outer_loss(model, dict(model.named_parameters()), observations, queries, labels, self._config())
-
-        losses: Tensor = vmap(one)(support.flatten(1, 2), query.flatten(1, 2), self._labels(query))
-        return losses.mean()
+        start = dict(model.named_parameters())
+        observations, queries = support.flatten(1, 2), query.flatten(1, 2)
+        return outer_loss(model, start, observations, queries, self._labels(query), self._inner())
 
     def measure(self, model: nn.Module, support: Tensor, query: Tensor) -> dict[str, Tensor]:
         """1 - ACC of the queries; Eq. 3 with the term of each pair clamped."""
         start = {name: value.detach() for name, value in model.named_parameters()}
-
-        def one(observations: Tensor, queries: Tensor) -> Tensor:
-            adapted = adapt(model, start, observations, self._config())
-            return respond(model, adapted, observations, queries)[1]
-
-        p = vmap(one)(support.flatten(1, 2), query.flatten(1, 2)).softmax(-1)
+        observations, queries = support.flatten(1, 2), query.flatten(1, 2)
+        adapted = adapt(model, start, observations, self._inner())
+        shown = observations.shape[1]
+        _, logits = respond(model, adapted, torch.cat([observations, queries], 1), leading=shown)
+        p = logits[:, shown:].softmax(-1)
         labels = self._labels(query)
         together = (p @ p.mT).clamp(1e-7, 1 - 1e-7)
         similar = labels[:, :, None] == labels[:, None]
@@ -179,8 +174,8 @@ class MMAlgorithm(MetaAlgorithm):
             "clamped": terms.clamp(max=LOSSES["clamped"]).double().mean((1, 2)),
         }
 
-    def _config(self) -> MMConfig:
-        return MMConfig("mlp", inner_steps=self.training.inner_steps, inner_rate=self.training.inner_rate)
+    def _inner(self) -> InnerSteps:
+        return InnerSteps(self.training.inner_steps, self.training.inner_rate)
 
     def _labels(self, query: Tensor) -> Tensor:
         return torch.arange(self.way).repeat_interleave(query.shape[2]).expand(len(query), -1)
