@@ -1,18 +1,29 @@
-"""The page on the number of classes shows what the committed results give."""
+"""The pages on the number of classes and on the estimator show what the committed results give."""
 
 import importlib.util
 from pathlib import Path
 from statistics import fmean
+from types import ModuleType
 
 from medi.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"study_{name}", ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_verdicts_is_what_the_committed_results_give():
+    rows = read_journal(ROOT / "results" / "diagnose" / "cpu.jsonl")
+    assert benchmark("diagnose").table(rows) in (ROOT / "docs" / "estimator.md").read_text()
+
+
 def test_the_pages_tables_are_what_the_committed_results_give():
-    spec = importlib.util.spec_from_file_location("choose_k_study", ROOT / "benchmarks" / "choose_k.py")
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
+    study = benchmark("choose_k")
     rows = [row for path in sorted((ROOT / "results" / "choose_k").glob("*.jsonl")) for row in read_journal(path)]
     page = (ROOT / "docs" / "number-of-classes.md").read_text()
     assert study.table(rows) in page
