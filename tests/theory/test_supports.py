@@ -90,6 +90,8 @@ def test_a_wider_confidence_gives_a_wider_interval():
     narrow, wide = overlap(z, y, confidence=0.5), overlap(z, y, confidence=0.99)
     assert narrow.tau == wide.tau
     assert wide.low < narrow.low < narrow.high < wide.high
+    slim = overlap(z, y, confidence=1e-6)
+    assert slim.low <= slim.tau <= slim.high
 
 
 def test_one_distribution_under_two_names_overlaps_wholly():

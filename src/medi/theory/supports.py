@@ -89,10 +89,11 @@ def overlap(
     unseen = 1 - tail ** (1 / len(points))
     above = torch.triu_indices(len(classes), len(classes), 1)  # a class and itself are no pair, even where no two meet
     first, second = above[:, int(pairs[above[0], above[1]].argmax())].tolist()
+    tau = _share(2 * found - float(resampled.mean()))
     return Overlap(
-        tau=_share(2 * found - float(resampled.mean())),
-        low=_share(2 * found - high),
-        high=max(_share(2 * found - low), unseen),
+        tau=tau,
+        low=min(tau, _share(2 * found - high)),
+        high=max(tau, _share(2 * found - low), unseen),
         pair=(int(classes[first]), int(classes[second])),
     )
 
