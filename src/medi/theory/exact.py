@@ -19,7 +19,7 @@ from medi.progress import Reporter
 from medi.theory.study import COLOURS, Row, measure, save_figure, spread
 from medi.theory.supports import overlap
 
-SIZES = (100, 300, 1000, 3000)
+SIZES = (100, 300, 1000, 3000, 10_000)
 DIMENSIONS = (1, 2, 5, 10)
 FAMILIES = ("boxes", "balls", "gaussians", "touching")
 SEED = 1_000_003
