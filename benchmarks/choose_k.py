@@ -1,6 +1,7 @@
 """How well is the number of classes estimated? Ours, calibrated on known classes, against silhouette and DTC's probe.
 
     python benchmarks/choose_k.py --dataset glyphs --out results/choose_k/glyphs.jsonl [--episodes 20]
+    python benchmarks/choose_k.py --table results/choose_k/*.jsonl
 
 A Conv-4 is trained by MP on half of the known classes, on a CPU; the other half, which it has not seen, calibrates our
 estimate and serves DTC's method as probe classes. Bags of 5, 10 and 20 *novel* classes with 3 to 20 items each are then
@@ -13,9 +14,12 @@ itself certain.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +30,7 @@ from medi.cluster.rivals import dtc_probe
 from medi.cluster.trees import ward
 from medi.data.benchmarks import load
 from medi.data.images import ImageSet
-from medi.files import append_to_journal
+from medi.files import append_to_journal, read_journal
 from medi.methods.base import Plan
 from medi.methods.mp import MP, MPConfig
 from medi.progress import Reporter
@@ -112,14 +116,54 @@ def measure(known: Pool, novel: Pool, way: int, size: int, episodes: int) -> dic
     return found
 
 
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: a row a dataset and number of classes, over all numbers of items a class."""
+    lines = [
+        "| data | classes | ours: error | within 20 % | silhouette: error | within 20 % | DTC: error | within 20 % |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        for way in WAYS:
+            cells = []
+            for method in ("calibrated", "silhouette", "dtc probe"):
+                mine = [r for r in rows if (r["dataset"], r["way"], r["method"]) == (dataset, way, method)]
+                cells.append(f"{fmean(r['mae'] for r in mine):.1f}")
+                cells.append(f"{100 * fmean(r['within_20'] for r in mine):.0f} %")
+            lines.append(f"| {dataset} | {way} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def intervals(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: what our interval and its `certain` are worth, a row a dataset."""
+    lines = [
+        "| data | the interval holds the truth | called certain | within 20 % where certain |",
+        "| --- | --- | --- | --- |",
+    ]
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        mine = [row for row in rows if row["dataset"] == dataset and row["method"] == "calibrated"]
+        sure = sum(row["certain"] for row in mine)
+        right = sum(row["certain"] * (row["within_20_if_certain"] or 0) for row in mine)
+        holds = f"{100 * fmean(row['interval_holds'] for row in mine):.0f} %"
+        share = f"{100 * right / sure:.0f} %" if sure else "never certain"
+        lines.append(f"| {dataset} | {holds} | {100 * sure / len(mine):.0f} % | {share} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--dataset")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these results instead")
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--models", type=Path, help="where the trained network is kept and looked for")
     arguments = parser.parse_args()
+    if arguments.table:
+        rows = [row for path in arguments.table for row in read_journal(path)]
+        print(table(rows), intervals(rows), sep="\n")
+        return
+    if not arguments.dataset or not arguments.out:
+        parser.error("--dataset and --out are needed to measure")
     known, novel = embed(arguments.dataset, arguments.models)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.unlink(missing_ok=True)

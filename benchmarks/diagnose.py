@@ -1,6 +1,7 @@
 """Is the verdict right? Small problems of discovery whose outcome is known, and what is said of each.
 
-    python benchmarks/diagnose.py --out results/diagnose/cpu.jsonl [--draws 12]
+    python benchmarks/diagnose.py --out results/diagnose/cpu.jsonl [--draws 6]
+    python benchmarks/diagnose.py --table results/diagnose/cpu.jsonl
 
 Worlds, all of plain vectors and with the number of classes not given:
 
@@ -16,9 +17,10 @@ One line a draw: the verdict, its figures, and the ACC and ARI that were really 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,7 +31,7 @@ from medi.data.augment import to_float
 from medi.data.benchmarks import load
 from medi.data.images import ImageSet
 from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.files import append_to_journal
+from medi.files import append_to_journal, read_journal
 from medi.methods.base import Plan
 from medi.methods.mp import MP
 from medi.metrics import acc, ari
@@ -95,17 +97,37 @@ def worlds() -> dict[str, tuple[ImageSet, ImageSet, Encoder]]:
     }
 
 
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Markdown: verdicts and the ACC really reached, a row a world."""
+    verdicts = ("trustworthy", "doubtful", "no help")
+    lines = [f"| world | {' | '.join(verdicts)} | ACC reached | distance | stability |", "| --- " * 7 + "|"]
+    for world in dict.fromkeys(row["world"] for row in rows):
+        mine = [row for row in rows if row["world"] == world]
+        cells = [str(sum(row["verdict"] == verdict for row in mine)) for verdict in verdicts]
+        for name in ("acc", "distance", "stability"):
+            values = [row[name] for row in mine if row[name] is not None]
+            cells.append(f"{min(values):.2f} to {max(values):.2f}")
+        lines.append(f"| {world} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Draw, discover, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--draws", type=int, default=12)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path, help="print the table of these results instead")
+    parser.add_argument("--draws", type=int, default=6)
     arguments = parser.parse_args()
+    if arguments.table or not arguments.out:
+        if not arguments.table:
+            parser.error("--out is needed to measure")
+        print(table(read_journal(arguments.table)))
+        return
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.unlink(missing_ok=True)
-    table = worlds()
+    problems = worlds()
     for seed in range(arguments.draws):
-        for world, (known, novel, encode) in table.items():
+        for world, (known, novel, encode) in problems.items():
             old, new = problem(known, novel, seed)
             old = replace(old, images=encode(old.images).clone())
             found, _ = discover_groups(old, encode(new.images).clone(), DiscoverySettings(), Desk(seed=seed))

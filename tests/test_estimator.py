@@ -35,7 +35,7 @@ def digits():
 @pytest.fixture(scope="module")
 def fitted(digits):
     X, _, given = digits
-    return MetaDiscovery(3, random_state=0).fit(X, given)
+    return MetaDiscovery(3, method="kmeans", random_state=0).fit(X, given)
 
 
 def test_labels_number_known_classes_first_and_groups_after(digits, fitted):
@@ -96,6 +96,14 @@ def test_a_clone_fits_alike_and_a_pickle_predicts_alike(digits, fitted):
     assert (pickle.loads(pickle.dumps(fitted)).predict(X) == fitted.predict(X)).all()
 
 
+def test_a_projector_is_tried_where_known_classes_are_enough_and_can_be_pickled(digits):
+    X, y, given = digits
+    model = MetaDiscovery(3, random_state=0).fit(X, given)
+    assert "encoder + projector" in model.discovery_.representation_scores
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+    assert acc(y[given < 0], model.labels_[given < 0]) > 0.8
+
+
 def test_it_works_in_a_pipeline(digits):
     X, y, given = digits
     labels = make_pipeline(StandardScaler(), MetaDiscovery(3, method="kmeans", random_state=0)).fit_predict(X, given)
@@ -109,7 +117,7 @@ def test_a_grid_can_search_its_parameters(digits):
         return acc(y, model.predict(X))
 
     search = GridSearchCV(MetaDiscovery(2, random_state=0), {"method": ["kmeans", "mp"]}, scoring=score, cv=2)
-    search.fit(X[y < 5], given[y < 5])
+    search.fit(X[y < 3], given[y < 3])
     assert search.best_params_["method"] in ("kmeans", "mp")
 
 

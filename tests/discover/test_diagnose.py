@@ -6,7 +6,7 @@ from worlds import gaussian_classes, split
 from medi.cluster.choose_k import Pool
 from medi.discover.diagnose import distance_from_known, judge, largest_overlap, stability_of
 from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.evidence import choose, compact, group, make_splits
+from medi.discover.evidence import choose, compact, group, make_splits, thin
 from medi.train.loop import Desk
 
 GOOD = {"grouped": 0.95, "gain": 0.1, "spread": 0.02, "distance": 1.0, "stability": 0.95, "certain": True}
@@ -99,3 +99,10 @@ def test_compact_points_have_the_same_distances():
     small = compact(points)
     assert small.shape == (6, 6)
     assert torch.allclose(torch.cdist(small, small), torch.cdist(points, points))
+
+
+def test_thinning_takes_equally_many_of_each_class_and_nothing_where_there_is_room():
+    labels = torch.arange(4).repeat(50)
+    kept = labels[thin(labels, 60, torch.Generator().manual_seed(0))]
+    assert torch.bincount(kept).tolist() == [15, 15, 15, 15]
+    assert thin(labels, 200, torch.Generator()).tolist() == list(range(200))

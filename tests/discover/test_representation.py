@@ -1,13 +1,16 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 from worlds import gaussian_classes
 
-from medi.discover.projector import DiscoverySettings, projector, task_size
+from medi.discover.projector import DiscoverySettings, _adjusted, projector, task_size
 from medi.discover.representation import Representation, as_they_are, principal, unit_length, whitened
 from medi.errors import InputError
 from medi.nets import build
 from medi.train.loop import Desk
+from medi.train.schedule import Schedule
 
 
 def test_whitening_turns_angles_into_those_under_the_shrunk_covariance_within_classes():
@@ -99,3 +102,20 @@ def test_tasks_take_what_most_classes_have():
 def test_known_classes_of_one_item_each_cannot_be_learnt_from():
     with pytest.raises(InputError, match="fewer than two known classes have two images"):
         task_size(gaussian_classes(5, 1))
+
+
+def test_settings_take_the_right_network_and_length_however_deep_they_lie():
+    @dataclass(frozen=True)
+    class Inner:
+        network: str = "resnet18"
+        schedule: Schedule = Schedule(steps=5000)  # noqa: RUF009 (frozen)
+
+    @dataclass(frozen=True)
+    class Outer:
+        start: Inner = Inner()
+        network: str | None = None
+        rate: float = 0.1
+
+    found = _adjusted(Outer(), "mlp", 100)
+    assert found == Outer(Inner("mlp", Schedule(steps=100)))
+    assert _adjusted(Outer(), "conv4", None).start.schedule.steps == 5000

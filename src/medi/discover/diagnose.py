@@ -12,17 +12,20 @@ from torch import Tensor
 from medi.cluster.choose_k import Pool
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
-from medi.discover.evidence import SURE, Choice, Split, compact
+from medi.discover.evidence import SURE, Choice, Split, compact, thin
 from medi.discover.result import ClassCount, Diagnosis, Verdict
 from medi.metrics import ari
 
+# The limits lie midway between problems that should and should not be trusted (docs/estimator.md, The verdict).
 STABLE = 0.7
 """Mean adjusted Rand index from which a grouping counts as stable."""
 GROUPED = 0.7
 """ACC on held-out known classes from which a representation counts as good at grouping."""
-FAR = 1.5
+USEFUL = 0.05
+"""ACC that learning from known classes has to add, beyond chance, for them to count as teaching something."""
+FAR = 1.3
 """Distance from known classes, in units of held-out known ones, beyond which what held for those may not hold."""
-NEIGHBOURS, BOOTSTRAP = 5, 20
+NEIGHBOURS, BOOTSTRAP, MOST_POINTS = 5, 20, 1000
 """Of the estimated overlap; the resamples only take away its bias."""
 KEPT = 0.8
 """Share of the items that a resample keeps."""
@@ -85,7 +88,7 @@ def judge(
     near, good = distance is None or distance <= FAR, grouped >= GROUPED
     if near and good and certain and stability is not None and stability >= STABLE:
         return "trustworthy"
-    teaches = gain is not None and spread is not None and gain > SURE * spread
+    teaches = gain is not None and spread is not None and gain > max(USEFUL, SURE * spread)
     if not near or (not good and not teaches):
         return "no help"
     return "doubtful"
@@ -100,13 +103,15 @@ def largest_overlap(pools: Sequence[Pool]) -> float | None:
 
     found = []
     for pool in pools:
-        counts = torch.bincount(pool.labels)
-        keep = counts[pool.labels] >= 4
-        labels = pool.labels[keep]
-        if len(torch.unique(labels)) < 2:
+        few = thin(pool.labels, MOST_POINTS, torch.Generator().manual_seed(0))
+        points, labels = pool.points[few], pool.labels[few]
+        counts = torch.bincount(labels)
+        keep = counts[labels] >= 4
+        if len(torch.unique(labels[keep])) < 2:
             continue
         neighbours = min(NEIGHBOURS, int(counts[counts >= 4].min()) // 2 - 1)
-        found.append(overlap(compact(pool.points[keep]), labels, neighbours=neighbours, bootstrap=BOOTSTRAP).tau)
+        points, labels = compact(points[keep]), labels[keep]
+        found.append(overlap(points, labels, neighbours=neighbours, bootstrap=BOOTSTRAP).tau)
     return max(found) if found else None
 
 

@@ -19,7 +19,7 @@ from medi.cluster.trees import Tree, by_size, means, ward
 from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.discover.diagnose import diagnose, stability_of
-from medi.discover.evidence import Choice, candidate_names, choose, enough, fit, group, make_splits
+from medi.discover.evidence import Choice, candidate_names, choose, enough, fit, group, make_splits, thin
 from medi.discover.map import map_positions
 from medi.discover.projector import DiscoverySettings, teach
 from medi.discover.recogniser import Recogniser, left_out_distances, make_recogniser, with_limits_of
@@ -34,8 +34,8 @@ __all__ = ["DiscoverySettings", "discover_groups"]
 
 NEIGHBOURS = 3
 """Nearest known classes named for each group."""
-FEWEST_ITEMS = 3
-"""Items that a known class needs to be asked anything."""
+FEWEST_ITEMS, MOST_ASKED = 3, 4000
+"""Items that a known class needs to be asked anything, and items of all classes that are asked."""
 VIEWS = 3
 """Augmented copies of the images that a stable grouping should survive."""
 
@@ -52,7 +52,7 @@ def discover_groups(
         desk: Device, seed, folder for checkpoints and progress.
     """
     known = _checked(known, novel, settings)
-    asked = _large_classes(known)
+    asked = _large_classes(known, desk.seed)
     choice = _choose(known, asked, settings, desk)
     representation = fit(choice.representation, known, settings, desk) if len(known) else _untaught(novel, settings)
     desk.reporter.say(_announce(choice))
@@ -104,10 +104,12 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
     return known.of_classes(counts.nonzero().squeeze(1).tolist())
 
 
-def _large_classes(known: ImageSet) -> ImageSet:
-    """The known classes with enough items to be asked about."""
+def _large_classes(known: ImageSet, seed: int) -> ImageSet:
+    """The known classes with enough items to be asked about, and no more items than it takes."""
     counts = torch.bincount(known.labels, minlength=known.n_classes)
-    return known.of_classes((counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist())
+    asked = known.of_classes((counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist())
+    keep = thin(asked.labels, MOST_ASKED, torch.Generator().manual_seed(seed))
+    return asked if len(keep) == len(asked) else ImageSet(asked.images[keep], asked.labels[keep], asked.class_names)
 
 
 def _choose(known: ImageSet, asked: ImageSet, settings: DiscoverySettings, desk: Desk) -> Choice:

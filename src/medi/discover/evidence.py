@@ -211,6 +211,18 @@ def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, floa
     return fmean(differences), stdev(differences) / len(differences) ** 0.5
 
 
+def thin(labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """Indices of items, drawn at random where there are more than `most`: equally many of each class, at least ten."""
+    if len(labels) <= most:
+        return torch.arange(len(labels))
+    counts = torch.bincount(labels)
+    each = max(10, most // int((counts > 0).sum()))
+    shuffled = torch.randperm(len(labels), generator=generator)
+    in_order = shuffled[labels[shuffled].argsort(stable=True)]
+    place = torch.arange(len(labels)) - (counts.cumsum(0) - counts)[labels[in_order]]
+    return in_order[place < each].sort().values
+
+
 def enough(known: ImageSet) -> bool:
     """Whether there are known classes enough to choose anything by."""
     return known.n_classes >= FEWEST_KNOWN

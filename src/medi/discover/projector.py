@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -139,12 +139,21 @@ def _config(method: type[Method], settings: DiscoverySettings, desk: Desk, vecto
     """The method's settings with the right network."""
     if vectors and settings.method == "mp" and settings.config is None:
         return PROJECTOR
-    name = settings.config or ("cpu" if desk.device.type == "cpu" and "cpu" in method.configs else "default")
-    config = method.config(name)
-    if getattr(config, "network", None) is None:
-        return config
-    if not vectors:
-        return replace(config, network=settings.network)
+    small = vectors or desk.device.type == "cpu"
+    config = method.config(settings.config or ("cpu" if small and "cpu" in method.configs else "default"))
     # Schedules are made for images: a network on features has learnt what there is to learn much earlier.
-    schedule = replace(config.schedule, steps=min(config.schedule.steps, MOST_STEPS))
-    return replace(config, network="mlp", schedule=schedule)
+    return _adjusted(config, "mlp" if vectors else settings.network, MOST_STEPS if vectors else None)
+
+
+def _adjusted(config: Any, network: str, most_steps: int | None) -> Any:
+    """Settings with another network, and shorter schedules, wherever in them there is one."""
+    changed: dict[str, Any] = {}
+    for part in fields(config):
+        value = getattr(config, part.name)
+        if part.name == "network" and isinstance(value, str):
+            changed[part.name] = network
+        elif isinstance(value, Schedule):
+            changed[part.name] = replace(value, steps=min(value.steps, most_steps or value.steps))
+        elif is_dataclass(value) and not isinstance(value, type):
+            changed[part.name] = _adjusted(value, network, most_steps)
+    return replace(config, **changed)
