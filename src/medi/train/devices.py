@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -36,6 +37,20 @@ def mixed_precision(device: torch.device, precision: Precision) -> AbstractConte
     if precision == "bfloat16" or (precision == "auto" and device.type == "cuda"):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
+
+
+@contextmanager
+def cpu_threads(number: int) -> Iterator[None]:
+    """Let torch use so many threads for one operation, and as many as before afterwards.
+
+    Many small operations are done faster by one: on a busy machine two wait for each other at every one of them.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def wait_for(device: torch.device) -> None:
