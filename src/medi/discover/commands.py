@@ -91,7 +91,7 @@ def _summarise(outcome: Outcome, out: Path) -> None:
     console, facts, discovery = Console(markup=False), outcome.facts, outcome.discovery
     _list_skipped([Skipped(**item) for item in facts["skipped"]])
     count, diagnosis = discovery.count, discovery.diagnosis
-    _say(console, f"{count.k} groups among {facts['novel_photos']} photos. {count.how}")
+    _say(console, f"{count.k} group{'s' * (count.k != 1)} among {facts['novel_photos']} photos. {count.how}")
     table = Table("group", box=None, pad_edge=False)
     table.add_column("photos", justify="right")
     for heading in ("typical photo", "nearest known class"):
