@@ -74,11 +74,16 @@ def run_command(
     )
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
-    from medi.progress import Reporter
+    from medi.progress import Reporter, Silent
+    from medi.train import ranks
     from medi.train.devices import choose_device
 
-    rows = run_grid(runs, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter())
-    _show(summarise(rows))
+    chosen = choose_device(device)
+    with ranks.joined(chosen):
+        reporter = Reporter() if ranks.is_first() else Silent()
+        rows = run_grid(runs, out, episodes=episodes, device=chosen, resume=resume, reporter=reporter)
+        if ranks.is_first():
+            _show(summarise(rows))
 
 
 @app.command("choose")

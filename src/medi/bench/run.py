@@ -25,6 +25,7 @@ from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter
 from medi.tasks.views import views_config
+from medi.train import ranks
 from medi.train.devices import describe_device, wait_for
 from medi.train.loop import Desk
 
@@ -43,7 +44,8 @@ def run_grid(
     """
     commit()
     with open_results(out, resume=resume) as journal:
-        done = {Run.of_row(row): row for row in read_rows(journal)}
+        old = json.loads(ranks.from_first(lambda: json.dumps(read_rows(journal)).encode()))
+        done = {Run.of_row(row): row for row in old}
         _announce(runs, done, episodes, reporter)
         _refuse_other_settings(runs, done, out)
         todo = [run for run in runs if run not in done]
@@ -52,7 +54,8 @@ def run_grid(
             draw_questions(benchmarks[run.dataset], run, episodes=1)
         for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
             for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
-                append_to_journal(journal, row)
+                if ranks.is_first():
+                    append_to_journal(journal, row)
                 done[run] = row
                 reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
         return [done[run] for run in runs]
@@ -61,6 +64,9 @@ def run_grid(
 @contextmanager
 def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
     """The results file of a folder that is new, empty, or explicitly continued; held for this process alone."""
+    if not ranks.is_first():  # the first rank holds it for all
+        yield out / RESULTS
+        return
     with input_errors(out, "read"):
         if out.is_dir() and any(path.name != LOCK for path in out.iterdir()) and not resume:
             raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")

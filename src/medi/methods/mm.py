@@ -24,6 +24,7 @@ from medi.errors import InputError
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
 from medi.nets import build, statistics_from
 from medi.tasks import make_sampler
+from medi.train import ranks
 from medi.train.loop import train
 from medi.train.schedule import Schedule
 
@@ -169,14 +170,15 @@ class MM(Method):
         def loss(generator: torch.Generator) -> Tensor:
             task = sampler.sample(config.tasks, generator)
             items = torch.cat([task.support.flatten(1), task.query.flatten(1)], 1)
-            images = augment(known.images[items], plan.augmentation, generator)
+            mine = ranks.part(len(items))  # tasks do not see one another, so whole tasks are shared out
+            images = augment(known.images[items], plan.augmentation, generator, mine)
             shown = task.support[0].numel()
 
             def one(observations: Tensor, queries: Tensor, labels: Tensor) -> Tensor:
                 return outer_loss(model, dict(model.named_parameters()), observations, queries, labels, config)
 
-            losses: Tensor = vmap(one)(images[:, :shown], images[:, shown:], task.query_labels)
-            return losses.mean()
+            losses: Tensor = vmap(one)(images[:, :shown], images[:, shown:], task.query_labels[mine])
+            return ranks.mean(losses.mean(), len(items))
 
         settings = plan.settings(known, config, **size, clusters=plan.way)
         seconds = train(model, loss, config.schedule, desk, title="mm", settings=settings)

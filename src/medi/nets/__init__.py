@@ -12,11 +12,20 @@ from torch import Tensor, nn
 from medi.errors import InputError, unknown_name
 from medi.nets.conv4 import Conv4
 from medi.nets.mlp import MLP
-from medi.nets.norm import BatchStatisticsNorm, Norm, statistics_from
+from medi.nets.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
 from medi.nets.resnet18 import ResNet18
 from medi.nets.vgg16 import VGG16
 
-__all__ = ["NETWORKS", "BatchStatisticsNorm", "Network", "Norm", "build", "place", "statistics_from"]
+__all__ = [
+    "NETWORKS",
+    "BatchStatisticsNorm",
+    "Network",
+    "Norm",
+    "build",
+    "forward_together",
+    "place",
+    "statistics_from",
+]
 
 Body = Conv4 | VGG16 | ResNet18 | MLP
 

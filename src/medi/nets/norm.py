@@ -1,4 +1,4 @@
-"""Normalisation by batch statistics, with gradients of every order right under `vmap`."""
+"""Normalisation by batch statistics: with gradients of every order right under `vmap`, or over several ranks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from medi.errors import InputError, unknown_name
+from medi.train import ranks
 
 Norm = Literal["running", "batch"]
 """running: batch statistics in training, running averages of the known data in eval mode. batch: always the batch's."""
@@ -85,10 +86,81 @@ def statistics_from(module: nn.Module, leading: int) -> Iterator[None]:
             layer.leading = value
 
 
+class _RunningNorm(_BatchNorm):
+    """Batch normalisation whose batch may be spread over ranks.
+
+    `nn.SyncBatchNorm` does the same on GPUs only, and for processes that draw batches of their own.
+
+    Attributes:
+        across: Normalise by the statistics of all ranks' parts of the batch. Set it with `forward_together`.
+    """
+
+    across = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
+        if not (self.across and self.training):
+            return super().forward(x)
+        dims = (0, *range(2, x.ndim))
+        values = x if x.dtype == torch.float64 else x.float()
+        variance, mean = torch.var_mean(values, dims, correction=0)
+        size = mean.new_tensor([values.numel() // len(mean)])
+        parts = ranks.gather(torch.cat([mean, variance, size])[None], ranks.count())
+        width = len(mean)
+        means, variances, sizes = parts[:, :width], parts[:, width:-1], parts[:, -1:]  # a row for each rank
+        total = sizes.sum()
+        mean = (sizes * means).sum(0) / total
+        variance = (sizes * (variances + (means - mean).square())).sum(0) / total
+        self._remember(mean.detach(), variance.detach() * (total / (total - 1)))
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        per_channel = (-1,) + (1,) * (x.ndim - 2)
+        normal = torch.addcmul((self.bias - mean * scale).view(per_channel), values, scale.view(per_channel))
+        return normal.to(x.dtype)
+
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        for running, now in ((self.running_mean, mean), (self.running_var, variance)):
+            if running is not None and self.momentum is not None:
+                running.lerp_(now.to(running.dtype), self.momentum)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+
+
+class RunningNorm1d(_RunningNorm, nn.BatchNorm1d):
+    """For items (n, width)."""
+
+
+class RunningNorm2d(_RunningNorm, nn.BatchNorm2d):
+    """For items (n, width, h, w)."""
+
+
+def forward_together(network: nn.Module, mine: Tensor, items: int) -> Tensor:
+    """What a network makes of a batch of which every rank has a part: (items, …), as if one process had it all.
+
+    Args:
+        network: The same on every rank.
+        mine: This rank's part of the batch, `ranks.part(items)` of it.
+        items: Size of the whole batch.
+    """
+    if ranks.count() == 1:
+        outputs: Tensor = network(mine)
+        return outputs
+    for layer in network.modules():
+        if isinstance(layer, _BatchNorm) and layer.training and not isinstance(layer, _RunningNorm):
+            raise InputError(f"{type(layer).__name__} cannot normalise over processes: build it with normalisation().")
+    layers = [layer for layer in network.modules() if isinstance(layer, _RunningNorm)]
+    for layer in layers:
+        layer.across = True
+    try:
+        return ranks.gather(network(mine), items)
+    finally:
+        for layer in layers:
+            layer.across = False
+
+
 def normalisation(norm: Norm, width: int, *, images: bool = True) -> nn.Module:
     """A normalisation layer for (n, width, h, w), or for (n, width) where `images` is false."""
     if norm not in get_args(Norm):
         raise unknown_name("norm", norm, get_args(Norm))
     if norm == "batch":
         return BatchStatisticsNorm(width)
-    return nn.BatchNorm2d(width) if images else nn.BatchNorm1d(width)
+    return RunningNorm2d(width) if images else RunningNorm1d(width)
