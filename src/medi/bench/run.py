@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,6 +19,7 @@ import medi
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.bench.score import draw_questions, score_regimes
+from medi.bench.work import Order, Spread
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
@@ -35,9 +36,27 @@ SHOTS_FOR_ALL = 5
 
 
 def run_grid(
-    runs: Sequence[Run], out: Path, *, episodes: int, device: torch.device, resume: bool, reporter: Reporter
+    runs: Sequence[Run],
+    out: Path,
+    *,
+    episodes: int,
+    device: torch.device,
+    resume: bool,
+    reporter: Reporter,
+    spread: Spread | None = None,
+    spread_device: str = "auto",
 ) -> list[dict[str, Any]]:
     """Do the runs that `out` has no result of yet, and append each as it finishes.
+
+    Args:
+        runs: What is wanted.
+        out: The results folder.
+        episodes: Scoring episodes.
+        device: Where to work.
+        resume: Continue in a folder that has results.
+        reporter: Shows progress.
+        spread: Has the work done by other processes.
+        spread_device: Where they work.
 
     Returns:
         The rows of all runs asked for, new and old.
@@ -52,8 +71,15 @@ def run_grid(
         benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
         for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
             draw_questions(benchmarks[run.dataset], run, episodes=1)
-        for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
-            for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
+        pieces = [tuple(sharing) for _, sharing in groupby(todo, key=lambda run: (run.training, run.score))]
+        if spread:
+            orders = [Order(piece, str(out.absolute()), episodes, spread_device) for piece in pieces]
+            answers: Generator[Iterable[dict[str, Any]], None, None] = spread(orders, reporter)
+        else:
+            answers = (rows_of(p, benchmarks[p[0].dataset], out, episodes, device, reporter) for p in pieces)
+        with closing(answers):
+            for row in chain.from_iterable(answers):
+                run = Run.of_row(row)
                 if ranks.is_first():
                     append_to_journal(journal, row)
                 done[run] = row
@@ -90,16 +116,11 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
     return method(config).fit(benchmark.known, plan)
 
 
-def _run_sharing(
-    runs: list[Run],
-    benchmarks: Mapping[str, Benchmark],
-    out: Path,
-    episodes: int,
-    device: torch.device,
-    reporter: Reporter,
-) -> Iterable[tuple[Run, dict[str, Any]]]:
+def rows_of(
+    runs: Sequence[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
+) -> Iterable[dict[str, Any]]:
     """The rows of runs that share a learner: they are asked the same questions together."""
-    first, benchmark = runs[0], benchmarks[runs[0].dataset]
+    first = runs[0]
     questions = draw_questions(benchmark, first, episodes)
     desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(first, benchmark, desk)
@@ -111,7 +132,7 @@ def _run_sharing(
     seconds = round(learner.training_seconds + monotonic() - start, 3)
     for run in runs:
         row = run.as_row() | asdict(scores[run.regime]) | {"chance": questions.chance(), "seconds": seconds}
-        yield run, row | provenance(run, learner, device)
+        yield row | provenance(run, learner, device)
 
 
 def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
