@@ -18,8 +18,8 @@ from medi.files import read_journal
 from medi.methods import MP
 from medi.progress import Silent
 
-KMEANS = Run("glyphs", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
-TINY = Run("glyphs", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0)
+KMEANS = Run("rules", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
+TINY = Run("rules", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0)
 ORDERS = [Order((replace(KMEANS, seed=seed),), "out", 5, "cpu") for seed in range(4)]
 
 
@@ -79,14 +79,14 @@ def test_every_order_is_answered_once(tmp_path):
 
 def test_a_worker_that_is_killed_again_and_again_ends_the_grid_with_the_run_and_a_cure(tmp_path):
     note = f"    open({str(tmp_path / 'begun')!r}, 'a').write('x')\n    os.kill(os.getpid(), 9)"
-    with pytest.raises(LostError, match=r"3 workers were killed \(-9\) at glyphs kmeans .* fewer --jobs"):
+    with pytest.raises(LostError, match=r"3 workers were killed \(-9\) at rules kmeans .* fewer --jobs"):
         list(Jobs(1, command=stub(note))(ORDERS[:1], Silent()))
     assert (tmp_path / "begun").read_text() == "xxx"
 
 
 def test_a_worker_that_fails_by_itself_is_not_tried_again(tmp_path):
     note = f"    open({str(tmp_path / 'begun')!r}, 'a').write('x')\n    sys.exit(3)"
-    with pytest.raises(LostError, match="a worker failed at glyphs kmeans"):
+    with pytest.raises(LostError, match="a worker failed at rules kmeans"):
         list(Jobs(1, command=stub(note))(ORDERS[:1], Silent()))
     assert (tmp_path / "begun").read_text() == "x"
 

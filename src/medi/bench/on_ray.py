@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ LOCAL = "local"
 RETRIES = 3
 """How often a piece of work is begun again whose worker or machine was lost."""
 SHOW_SECONDS = 1.0
+KNOCK_SECONDS = 10.0
 
 
 class OnRay:
@@ -57,17 +59,25 @@ class OnRay:
         # Where data lies is the one thing of our environment that workers need; on a cluster, the same for all.
         variables = {name: os.environ[name] for name in ("MEDI_DATA",) if name in os.environ}
         try:
+            _knock(self.address)
             ray.init(
                 address=self.address,
                 log_to_driver=False,
                 include_dashboard=False if self.address == LOCAL else None,
                 runtime_env={"env_vars": variables},
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0].rstrip(".")
             raise InputError(
-                f"--ray {self.address}: {reason} Start a cluster with `ray start --head`, or leave the address out."
+                f"--ray {self.address}: {reason}; start a cluster with `ray start --head`, or leave the address out."
             ) from error
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def _import() -> Any:
