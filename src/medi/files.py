@@ -114,6 +114,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         _sync_folder(path.parent)
 
 
+def remove_leftovers(folder: Path, stem: str) -> None:
+    """Drop what killed processes left of files `stem.*` that they were writing; call it where nobody writes them."""
+    with input_errors(folder, "clean"):
+        for leftover in folder.glob(f".{stem}.*.tmp"):
+            leftover.unlink(missing_ok=True)
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a rename durable; not every system can open a folder, and then there is nothing to do."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -19,7 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from medi.errors import InputError
-from medi.files import LOCK, append_to_journal, input_errors, make_folder, read_journal, waiting_lock, write_atomically
+from medi.files import (
+    LOCK,
+    append_to_journal,
+    input_errors,
+    make_folder,
+    read_journal,
+    remove_leftovers,
+    waiting_lock,
+    write_atomically,
+)
 from medi.progress import Reporter, Silent
 from medi.train import ranks
 from medi.train.checkpoint import (
@@ -152,6 +161,7 @@ class _Run:
             self.checkpoint.with_suffix(LOCK),
             lambda: self.desk.reporter.say(f"waiting for another process that is training {self.title} …"),
         ):
+            remove_leftovers(self.checkpoint.parent, self.checkpoint.stem)
             yield
 
     def fit_loop(self) -> None:
