@@ -29,7 +29,7 @@ from medi.progress import Silent
 from medi.train.checkpoint import load_checkpoint
 from medi.train.loop import Desk, _Run
 from medi.train.schedule import Schedule
-from processes import end, start
+from processes import end, kill, start, start_ranks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 MP_RUN = Run("rules", "mp", "tiny", "uniform", 3, 2, "honest", "episode", 0)
@@ -158,6 +158,7 @@ def command(out: Path, stderr: Path) -> None:
 
     sys.argv = f"medi bench run --dataset rules --method kmeans,mp --way 3 --observations 2 --out {out}".split()
     sys.argv += ["--seeds", "1", "--episodes", "4", "--device", "cpu", "--resume"]
+    stderr = stderr.with_name(stderr.name + os.environ.get("RANK", ""))
     handle = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 2)
     sys.stderr = os.fdopen(2, "w")
@@ -231,3 +232,42 @@ def test_a_second_process_on_the_same_folder_is_refused_and_spoils_nothing(tmp_p
     process.kill()
     process.join()
     assert len(grid(tmp_path)) == len(RUNS)
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_the_command_on_two_processes_writes_every_row_once_and_another_number_continues(tmp_path):
+    out = tmp_path / "out"
+    assert [end(process) for process in start_ranks(2, command, out, tmp_path / "stderr")] == [0, 0]
+    rows = read_journal(out / "results.jsonl")
+    assert [row["method"] for row in rows] == ["kmeans", "mp"]
+    assert all(row["device"].startswith("2 x cpu") for row in rows)
+    assert (tmp_path / "stderr1").read_text() == "", "the first process alone reports"
+    shutil.copytree(out, tmp_path / "again")
+    (tmp_path / "again" / "results.jsonl").write_text("")
+    assert [end(process) for process in start_ranks(3, command, tmp_path / "again", tmp_path / "stderr")] == [0] * 3
+    for ours, theirs in zip(read_journal(tmp_path / "again" / "results.jsonl"), rows, strict=True):
+        assert ours["acc"] == theirs["acc"], "the trained model is found by any number of processes"
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_the_command_on_two_processes_ends_with_1_and_a_line_when_one_is_killed(tmp_path, monkeypatch):
+    def slow(self: _Run) -> torch.Tensor:
+        time.sleep(0.3)
+        return real(self)
+
+    real = _Run.train_step
+    monkeypatch.setattr(_Run, "train_step", slow)
+    out = tmp_path / "out"
+    first, second = start_ranks(2, command, out, tmp_path / "stderr")
+    while not list(out.glob("models/*.safetensors")):
+        assert first.is_alive()
+        time.sleep(0.05)
+    kill(second)
+    assert end(first) == 1
+    line = (tmp_path / "stderr0").read_text().splitlines()[-1]
+    assert line.startswith("medi: another process of the job is gone")
+    assert "--resume, on as many processes as you like" in line
+    assert "Traceback" not in (tmp_path / "stderr0").read_text()
+    monkeypatch.setattr(_Run, "train_step", real)
+    assert end(start(command, out, tmp_path / "stderr")) == 0
+    assert [row["method"] for row in read_journal(out / "results.jsonl")] == ["kmeans", "mp"]
