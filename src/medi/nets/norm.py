@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import batch_norm
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from medi.errors import InputError, unknown_name
@@ -86,6 +87,45 @@ def statistics_from(module: nn.Module, leading: int) -> Iterator[None]:
             layer.leading = value
 
 
+class _NormaliseAcross(torch.autograd.Function):
+    """Batch normalisation over the parts of all ranks; autograd's own steps would take several times as long."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, ...]:
+        """The normalised part of this rank; mean, variance and size of the whole batch."""
+        wide = x if x.dtype == torch.float64 else x.float()
+        variance, mean = torch.var_mean(wide, (0, *range(2, x.ndim)), correction=0)
+        width = len(mean)
+        size = mean.new_tensor([x.numel() // width])
+        parts = ranks.gather(torch.cat([mean, variance, size])[None], ranks.count())
+        means, variances, sizes = parts[:, :width], parts[:, width:-1], parts[:, -1:]  # a row for each rank
+        items = sizes.sum()
+        mean = (sizes * means).sum(0) / items
+        variance = (sizes * (variances + (means - mean).square())).sum(0) / items
+        ctx.save_for_backward(x, weight, mean, variance, items)
+        ctx.eps = eps
+        result = batch_norm(x, mean, variance, weight, bias, eps=eps)
+        ctx.mark_non_differentiable(mean, variance, items)
+        return result, mean, variance, items
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """scale * (gradient - mean(gradient) - z * mean(gradient * z)): z the normalised x, means over all ranks."""
+        x, weight, mean, variance, items = ctx.saved_tensors
+        # As if mean and variance were given: scale * gradient, and sums of gradient * z and of gradient.
+        fixed, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
+            gradients[0], x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
+        )
+        sums = ranks.gather(torch.stack([of_weight, of_bias])[None], ranks.count()).sum(0)
+        inverse = torch.rsqrt(variance + ctx.eps)
+        scale = weight * inverse / items
+        slope = (-scale * sums[0] * inverse).to(x.dtype)
+        shift = (-scale * sums[1]).to(x.dtype) - slope * mean.to(x.dtype)
+        per_channel = (-1,) + (1,) * (x.ndim - 2)
+        fixed += torch.addcmul(shift.view(per_channel), x, slope.view(per_channel))
+        return fixed, of_weight, of_bias, None
+
+
 class _RunningNorm(_BatchNorm):
     """Batch normalisation whose batch may be spread over ranks.
 
@@ -101,21 +141,10 @@ class _RunningNorm(_BatchNorm):
         """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
         if not (self.across and self.training):
             return super().forward(x)
-        dims = (0, *range(2, x.ndim))
-        values = x if x.dtype == torch.float64 else x.float()
-        variance, mean = torch.var_mean(values, dims, correction=0)
-        size = mean.new_tensor([values.numel() // len(mean)])
-        parts = ranks.gather(torch.cat([mean, variance, size])[None], ranks.count())
-        width = len(mean)
-        means, variances, sizes = parts[:, :width], parts[:, width:-1], parts[:, -1:]  # a row for each rank
-        total = sizes.sum()
-        mean = (sizes * means).sum(0) / total
-        variance = (sizes * (variances + (means - mean).square())).sum(0) / total
-        self._remember(mean.detach(), variance.detach() * (total / (total - 1)))
-        scale = self.weight * torch.rsqrt(variance + self.eps)
-        per_channel = (-1,) + (1,) * (x.ndim - 2)
-        normal = torch.addcmul((self.bias - mean * scale).view(per_channel), values, scale.view(per_channel))
-        return normal.to(x.dtype)
+        result, mean, variance, items = _NormaliseAcross.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+        self._remember(mean, variance * (items / (items - 1)))
+        normal: Tensor = result
+        return normal
 
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
         for running, now in ((self.running_mean, mean), (self.running_var, variance)):
