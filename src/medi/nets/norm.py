@@ -110,7 +110,7 @@ class _NormaliseAcross(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """scale * (gradient - mean(gradient) - z * mean(gradient * z)): z the normalised x, means over all ranks."""
+        """Gradient of x: scale * (gradient - mean(gradient) - z * mean(gradient * z)), z being normalised x."""
         x, weight, mean, variance, items = ctx.saved_tensors
         # As if mean and variance were given: scale * gradient, and sums of gradient * z and of gradient.
         fixed, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
