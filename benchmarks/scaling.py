@@ -26,7 +26,8 @@ import torch.distributed as dist
 import medi
 from medi.data.benchmarks import load
 from medi.methods import MM, MP, Plan
-from medi.methods.mm import MMConfig
+from medi.methods.inner import InnerSteps
+from medi.methods.mm_config import MMConfig
 from medi.methods.mp import MPConfig
 from medi.train import ranks
 from medi.train.loop import _Run
@@ -37,7 +38,7 @@ METHODS = {
     "mp, Conv-4, 400 images a step": (MP, MPConfig(images=400, schedule=Schedule(WARM_UP + STEPS))),
     "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": (
         MM,
-        MMConfig(tasks=4, inner_steps=2, schedule=Schedule(WARM_UP + STEPS, precision="float32")),
+        MMConfig(tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(WARM_UP + STEPS, precision="float32")),
     ),
 }
 MESSAGES = {"4 B": 1, "450 kB": 112_500, "45 MB": 11_250_000}
@@ -89,7 +90,8 @@ def time_training(processes: int) -> dict[str, float]:
     """Seconds a step of each method on that many processes."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*launch, __file__, "--worker"], env=environment, check=True, capture_output=True, text=True)
+    command = [*launch, __file__, "--worker"]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
 

@@ -16,6 +16,7 @@ from medi.bench.grid import Run
 from medi.bench.rows import read_rows
 from medi.bench.tables import Line, read_results, render, summarise
 from medi.data.facts import BENCHMARKS
+from medi.theory.tables import markdown_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
@@ -124,7 +125,19 @@ def files() -> dict[Path, str]:
     for name, table in tables.items():
         document = ROOT / name
         contents[document] = MARKS.sub(lambda marks, t=table: marks[1] + t + marks[2], document.read_text())
+    contents[ROOT / "docs" / "theory.md"] = theory(ROOT / "docs" / "theory.md")
     return contents
+
+
+def theory(page: Path) -> str:
+    """The page with every table between its marks."""
+    text = page.read_text()
+    for name, table in markdown_tables(ROOT / "results" / "theory").items():
+        marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        text, found = marks.subn(lambda marks, table=table: marks[1] + table + marks[2], text)
+        if found != 1:
+            raise ValueError(f"{page} has {found} places for the table {name}, not one")
+    return text
 
 
 if __name__ == "__main__":

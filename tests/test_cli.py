@@ -50,6 +50,13 @@ def test_the_version_is_the_packages():
     assert run("--version").stdout.strip() == f"medi {medi.__version__}"
 
 
+def test_the_verbose_version_names_the_licence_of_the_weights():
+    shown = run("--version", "--verbose").stdout
+    assert shown.startswith(f"medi {medi.__version__}")
+    assert "torch " in shown
+    assert "Apache License 2.0" in shown
+
+
 @pytest.mark.parametrize("command", [[], ["bench"], ["data"]])
 def test_a_command_without_its_verb_shows_help(command):
     result = run(*command)

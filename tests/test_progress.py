@@ -29,3 +29,16 @@ def test_silence_is_silent(capsys):
     with silent.track("training", 10) as tick:
         tick(10)
     assert capsys.readouterr() == ("", "")
+
+
+def test_work_inside_work_has_a_line_of_the_same_display():
+    text = io.StringIO()
+    reporter = Reporter(Console(file=text, force_terminal=True, width=120))
+    for _ in range(2):
+        with reporter.track("scoring", 2) as outer:
+            for step in range(2):
+                with reporter.track("training", 10) as inner:
+                    inner(10)
+                outer(step + 1)
+    assert "scoring" in text.getvalue()
+    assert "training" in text.getvalue()

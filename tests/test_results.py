@@ -3,8 +3,11 @@
 import importlib.util
 import re
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
+
+from medi.bench.rows import read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,3 +37,13 @@ def test_the_readmes_python_works():
     labels = names["groups"].labels[0].view(3, 3)
     assert (labels == labels[:, :1]).all()
     assert names["groups"].assign(names["features"], names["torch"].tensor([[3, 803, 1603]])).labels.shape == (1, 3)
+
+
+def test_the_choice_of_mms_readout_is_what_the_committed_trials_give():
+    scores: dict[str, list[float]] = {}
+    for row in read_rows(ROOT / "results" / "mm" / "choices.jsonl"):
+        if row["dataset"] == "glyphs":
+            scores.setdefault(row["config"], []).append(100 * row["acc"])
+    document = (ROOT / "docs" / "mm.md").read_text()
+    for name, config in (("head", "cpu"), ("cluster", "cpu-cluster")):
+        assert f"| {name} (`{config}`) | {fmean(scores[config]):.1f} | {stdev(scores[config]):.1f} |" in document

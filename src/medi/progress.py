@@ -26,6 +26,7 @@ class Reporter:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
+        self._bar: Progress | None = None  # what is shown now: work inside work gets a line of the same display
 
     def say(self, message: str) -> None:
         """One line for the person at the terminal."""
@@ -33,8 +34,14 @@ class Reporter:
 
     @contextmanager
     def track(self, title: str, total: int) -> Iterator[Tick]:
-        """Show a bar for `total` steps; the value yielded is called after each."""
-        if self.console.is_terminal:
+        """Show a bar for `total` steps; the value yielded is called after each. Bars may be inside one another."""
+        if self.console.is_terminal and self._bar is not None:
+            bar, task = self._bar, self._bar.add_task(title, total=total, remark="")
+            try:
+                yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
+            finally:
+                bar.remove_task(task)
+        elif self.console.is_terminal:
             with Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -45,8 +52,12 @@ class Reporter:
                 console=self.console,
                 transient=True,
             ) as bar:
+                self._bar = bar
                 task = bar.add_task(title, total=total, remark="")
-                yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
+                try:
+                    yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
+                finally:
+                    self._bar = None
         else:
             yield self._plain(title, total)
 

@@ -73,3 +73,14 @@ def test_the_papers_numbers_are_found_by_setting_and_sampler():
     assert published(replace(RUN, way=3)) is None
     assert published(replace(RUN, dataset="glyphs")) is None
     assert published(replace(RUN, method="kcl")) is None
+
+
+def test_everything_is_asked_about_all_novel_classes():
+    options = {"methods": ["rs"], "samplers": {"rs": None}, "config": "default", "way": None, "regimes": ["honest"]}
+    runs = expand(datasets=["svhn", "omniglot"], observations=["all", 5], score="pooled", seeds=[0], **options)
+    assert [(run.dataset, run.observations, run.way) for run in runs] == [
+        ("svhn", "all", 5),
+        ("svhn", 5, 5),
+        ("omniglot", "all", 659),
+        ("omniglot", 5, 20),
+    ]

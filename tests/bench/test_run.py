@@ -12,6 +12,8 @@ from medi.bench.run import run_grid
 from medi.errors import InputError
 from medi.files import read_journal
 from medi.methods import MP
+from medi.methods.inner import InnerSteps
+from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MPConfig
 from medi.progress import Silent
 from medi.train.schedule import Schedule
@@ -171,3 +173,15 @@ def test_candidates_are_compared_on_held_out_known_classes_and_continued(tmp_pat
     again = try_candidates(runs, tmp_path, resume=True, **options)
     assert again == first
     assert len(read_journal(tmp_path / "choices.jsonl")) == 10
+
+
+def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_ones(tmp_path, monkeypatch, glyphs):
+    config = MMConfig(network="mlp", inner=InnerSteps(steps=1), tasks=1, schedule=Schedule(steps=1))
+    monkeypatch.setattr(MM, "configs", {**MM.configs, "tiny": config})
+    five = replace(glyphs, known=glyphs.known.of_classes(range(5)))
+    monkeypatch.setattr("medi.bench.choose.load", lambda name, device: five)
+    run = Run("glyphs", "mm", "tiny", "uniform", 5, 1, "honest", "episode", 0)
+    options = {"episodes": 2, "device": torch.device("cpu"), "resume": False, "reporter": Silent()}
+    (summary,) = try_candidates([run], tmp_path, **options)
+    assert summary.splits == 10
+    assert {row["asked_way"] for row in read_journal(tmp_path / "choices.jsonl")} == {2}

@@ -6,10 +6,12 @@ import torch
 
 from medi.bench.choose import held_out_splits, hold_out
 from medi.bench.grid import Run
-from medi.bench.score import draw_questions, half_width, score_regimes
+from medi.bench.score import Score, draw_questions, draw_tasks, half_width, mean_score, score_regimes
+from medi.data.benchmarks import Benchmark
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
+from medi.metrics import score_episodes
 from medi.progress import Silent
 
 RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "episode", 0)
@@ -70,6 +72,52 @@ def test_all_observes_the_training_split_and_asks_about_the_test_split(glyphs):
         draw_questions(glyphs, replace(RUN, observations="all", score="pooled"), 1)
 
 
+def alphabets(glyphs) -> Benchmark:
+    """Two families of three and of five novel classes."""
+    novel = glyphs.novel.of_classes(range(8))
+    names = tuple(f"{'Greek' if i % 3 == 0 else 'Latin'}/{i}" for i in range(8))
+    return replace(glyphs, novel=replace(novel, class_names=names), facts=replace(glyphs.facts, families=True))
+
+
+def test_where_everything_is_observed_every_family_is_a_task_of_its_own(glyphs):
+    benchmark = alphabets(glyphs)
+    tasks = draw_tasks(benchmark, replace(RUN, way=8, observations="all", score="pooled"), 1)
+    assert [task.way for task in tasks] == [3, 5]
+    for task, family in zip(tasks, ((0, 3, 6), (1, 2, 4, 5, 7)), strict=True):
+        assert len(set(task.bag[0].tolist())) == 20 * len(family)  # every image of the family, once
+        assert torch.equal(task.bag, task.query)
+        assert set(benchmark.novel.labels[task.bag[0]].tolist()) == set(family)
+        pairs = set(zip(benchmark.novel.labels[task.bag[0]].tolist(), task.groups[0].tolist(), strict=True))
+        assert len(pairs) == task.way
+    with pytest.raises(InputError, match="leave --way out"):
+        draw_tasks(benchmark, replace(RUN, way=3, observations="all", score="pooled"), 1)
+
+
+def test_anything_else_is_one_batch_of_questions(glyphs):
+    (questions,) = draw_tasks(glyphs, RUN, 5)
+    assert torch.equal(questions.bag, draw_questions(glyphs, RUN, 5).bag)
+
+
+def test_the_score_of_several_tasks_is_their_mean_with_its_interval():
+    scores = [Score(acc, acc / 2, acc / 4, None, observed, 1) for acc, observed in ((0.2, 0.3), (0.5, 0.4), (0.8, 0.8))]
+    mean = mean_score(scores)
+    assert (mean.acc, mean.nmi, mean.ari, mean.acc_observed) == pytest.approx((0.5, 0.25, 0.125, 0.5))
+    assert mean.acc_ci95 == pytest.approx(1.96 * 0.3 / 3**0.5)
+    assert mean.episodes == 3
+    assert mean_score(scores[:1]) is scores[0]
+
+
+def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    questions = draw_questions(glyphs, RUN, 3)
+    encoded = learner.encode(questions.images)
+    scores = score_regimes(learner, encoded, questions, ["honest", "grouped"], seed=0, reporter=Silent())
+    found = learner.discover(encoded, questions.bag, 20, torch.Generator().manual_seed(0)).labels
+    accuracies = score_episodes(questions.groups.numpy(), found.numpy()).acc
+    assert scores["honest"].acc_observed == pytest.approx(accuracies.mean())
+    assert scores["grouped"].acc_observed is None
+
+
 def test_more_ways_or_observations_than_there_are_are_refused(glyphs):
     with pytest.raises(InputError, match="--way 500"):
         draw_questions(glyphs, replace(RUN, way=500), 1)
@@ -97,7 +145,8 @@ def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
     truth, lie = (
         score_regimes(learner, encoded, q, ["honest", "grouped"], seed=0, reporter=Silent()) for q in (questions, lying)
     )
-    assert truth["honest"] == lie["honest"]
+    answers = [replace(scores["honest"], acc_observed=None) for scores in (truth, lie)]  # that one is scored by groups
+    assert answers[0] == answers[1]
     assert truth["grouped"] != lie["grouped"]
 
 

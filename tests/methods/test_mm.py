@@ -1,22 +1,27 @@
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.func import vmap
 
+from medi.__main__ import main
 from medi.data.augment import augment
+from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
+from medi.files import read_journal
 from medi.methods import Plan
-from medi.methods.mm import MM, Clusterer, MMConfig, adapt, outer_loss, pair_loss, rank_pairs
+from medi.methods.inner import InnerSteps
+from medi.methods.mm import MM, MMConfig, hold_out
 from medi.metrics import score_episodes
-from medi.nets import BatchStatisticsNorm
 from medi.tasks import UniformSampler
+from medi.tasks.views import ViewsConfig
+from medi.train.checkpoint import load_checkpoint
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
-QUICK = MMConfig(network="mlp", inner_steps=3, inner_rate=0.1, tasks=4, top=3, schedule=Schedule(steps=3))
+QUICK = MMConfig(network="mlp", inner=InnerSteps(steps=3, rate=0.1, top=3), tasks=4, schedule=Schedule(steps=3))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -33,119 +38,6 @@ def hidden_in_noise(plain: ImageSet) -> ImageSet:
     """The same classes with 24 dimensions of strong noise beside theirs, which a network can learn to ignore."""
     noise = 3 * torch.randn(len(plain), 24, generator=generator(9))
     return replace(plain, images=torch.cat([plain.images, noise], 1))
-
-
-def test_rank_pairs_compare_sets_of_the_largest_features():
-    features = torch.randn(20, 6, generator=generator())
-    sets = [set(row.topk(3).indices.tolist()) for row in features]
-    expected = torch.tensor([[float(a == b) for a in sets] for b in sets])
-    assert torch.equal(rank_pairs(features, 3), expected)
-    batched = vmap(lambda f: rank_pairs(f, 3))(features.view(4, 5, 6))
-    assert torch.equal(batched, torch.stack([rank_pairs(f, 3) for f in features.view(4, 5, 6)]))
-
-
-def test_asking_for_more_features_than_there_are_makes_all_similar():
-    assert rank_pairs(torch.randn(4, 3), 10).all()
-
-
-def test_the_pair_loss_is_equation_3_written_with_loops():
-    logits = torch.randn(5, 3, generator=generator(), dtype=torch.float64)
-    similar = torch.randint(0, 2, (5, 5), generator=generator()).double()
-    p, total = logits.softmax(1), 0.0
-    for i in range(5):
-        for j in range(5):
-            score = float(p[i] @ p[j])
-            total -= float(
-                similar[i, j] * torch.tensor(score).log() + (1 - similar[i, j]) * torch.tensor(1 - score).log()
-            )
-    assert float(pair_loss(logits, similar)) == pytest.approx(total / 25, rel=1e-5)
-
-
-def smooth(norm: bool) -> Clusterer:
-    """A small network without kinks, in float64, so that finite differences tell the truth."""
-    torch.manual_seed(0)
-    layers = [nn.Conv2d(1, 3, 3, padding=1)] + [BatchStatisticsNorm(3)] * norm + [nn.Softplus(), nn.AvgPool2d(3)]
-    return Clusterer(nn.Sequential(*layers, nn.Flatten(), nn.Linear(12, 5), nn.Softplus()), 5, 3).double()
-
-
-def tasks(count: int = 3) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    g = generator(4)
-    observations = torch.randn(count, 6, 1, 6, 6, generator=g, dtype=torch.float64)
-    queries = torch.randn(count, 9, 1, 6, 6, generator=g, dtype=torch.float64)
-    groups = torch.arange(3).repeat_interleave(2).expand(count, 6)
-    return observations, queries, groups, torch.arange(3).repeat_interleave(3).expand(count, 9)
-
-
-def meta_loss(model: Clusterer, parameters: dict, config: MMConfig, loop: bool = False) -> Tensor:
-    """The mean outer loss with fixed pair labels inside: recomputed rank labels would jump."""
-
-    def one(observations: Tensor, queries: Tensor, groups: Tensor, labels: Tensor) -> Tensor:
-        similar = (groups[:, None] == groups).double()
-        adapted = adapt(model, parameters, observations, config, similar)
-        return outer_loss(model, adapted, observations, queries, labels, replace(config, inner_steps=0))
-
-    if loop:
-        return torch.stack([one(*task) for task in zip(*tasks(), strict=True)]).mean()
-    return vmap(one)(*tasks()).mean()
-
-
-@pytest.mark.parametrize("norm", [False, True])
-@pytest.mark.parametrize("steps", [1, 3])
-def test_meta_gradients_equal_central_finite_differences(norm, steps):
-    model = smooth(norm)
-    config = MMConfig(inner_steps=steps, inner_rate=0.5)
-    parameters = dict(model.named_parameters())
-    gradients = torch.autograd.grad(meta_loss(model, parameters, config), list(parameters.values()))
-    g = generator(7)
-    directions = [torch.randn(p.shape, generator=g, dtype=torch.float64) for p in parameters.values()]
-    slope = sum(float((a * b).sum()) for a, b in zip(gradients, directions, strict=True))
-
-    def moved(step: float) -> float:
-        shifted = {n: (p + step * d).detach() for (n, p), d in zip(parameters.items(), directions, strict=True)}
-        return float(meta_loss(model, shifted, config).detach())
-
-    assert slope == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
-
-
-@pytest.mark.parametrize("norm", [False, True])
-def test_all_tasks_at_once_equal_one_after_the_other(norm):
-    model = smooth(norm)
-    parameters = dict(model.named_parameters())
-    config = MMConfig(inner_steps=2, inner_rate=0.5)
-    together, apart = (meta_loss(model, parameters, config, loop) for loop in (False, True))
-    assert float(together.detach()) == pytest.approx(float(apart.detach()), rel=1e-12)
-    for a, b in zip(
-        torch.autograd.grad(together, list(parameters.values())),
-        torch.autograd.grad(apart, list(parameters.values())),
-        strict=True,
-    ):
-        assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
-
-
-def test_first_order_ignores_how_the_steps_depend_on_their_start():
-    model = smooth(norm=True)
-    parameters = dict(model.named_parameters())
-    exact, constant = (
-        torch.autograd.grad(
-            meta_loss(model, parameters, MMConfig(inner_steps=2, inner_rate=0.5, first_order=first)),
-            list(parameters.values()),
-        )
-        for first in (False, True)
-    )
-    assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(exact, constant, strict=True))
-
-
-def test_adapting_lowers_the_inner_loss():
-    model = smooth(norm=True)
-    observations, _, groups, _ = (t[0] for t in tasks())
-    similar = (groups[:, None] == groups).double()
-    start = {n: p.detach() for n, p in model.named_parameters()}
-
-    def loss(parameters: dict) -> float:
-        return float(pair_loss(torch.func.functional_call(model, parameters, (observations,))[1], similar))
-
-    after = adapt(model, start, observations, MMConfig(inner_steps=10, inner_rate=0.3), similar)
-    assert loss(after) < loss(start)
 
 
 def test_queries_are_answered_on_their_own():
@@ -168,7 +60,9 @@ def test_training_makes_the_steps_end_in_better_clusters_than_they_did_before():
 
     def found(steps: int) -> float:
         schedule = Schedule(steps=steps, rate=3e-3, shape="constant")
-        learner = MM(replace(QUICK, inner_steps=5, tasks=8, schedule=schedule)).fit(known, Plan(3, 5, queries=10))
+        learner = MM(replace(QUICK, inner=InnerSteps(steps=5, rate=0.1, top=3), tasks=8, schedule=schedule)).fit(
+            known, Plan(3, 5, queries=10)
+        )
         clustering = learner.discover(novel.images, bag, 3, generator())
         return float(score_episodes(task.query_labels, clustering.assign(novel.images, query).labels).acc.mean())
 
@@ -207,13 +101,203 @@ def test_an_interrupted_training_continues_bit_for_bit(tmp_path, monkeypatch):
         assert torch.equal(value, continued.model.state_dict()[name]), name
 
 
-def test_a_diverging_training_stops_with_the_step_and_the_rate():
-    wild = replace(QUICK, inner_rate=1e30, schedule=Schedule(steps=50, rate=1e3))
-    with pytest.raises(InputError, match=r"mm diverged before step .* lower the rate"):
+def test_a_diverging_training_stops_with_the_step_and_both_rates():
+    wild = replace(QUICK, inner=InnerSteps(steps=3, rate=1e30), schedule=Schedule(steps=50, rate=1e3))
+    with pytest.raises(
+        InputError, match=r"mm diverged before step .* learning rate 1000: .* inner steps had rate 1e\+30"
+    ):
         MM(wild).fit(blobs(), Plan(3, 3, queries=5))
+
+
+def test_the_last_good_checkpoint_outlives_a_divergence(tmp_path, monkeypatch):
+    calls = 0
+
+    def poisoned(*arguments):
+        nonlocal calls
+        calls += 1
+        return augment(*arguments) * (float("nan") if calls == 40 else 1.0)
+
+    monkeypatch.setattr("medi.methods.mm.augment", poisoned)
+    plan = Plan(3, 3, queries=5, desk=Desk(folder=tmp_path, checkpoint_seconds=0))
+    with pytest.raises(InputError, match=r"mm diverged before step 50 at learning rate 0\.001"):
+        MM(replace(QUICK, schedule=Schedule(steps=100))).fit(blobs(), plan)
+    (path,) = tmp_path.glob("mm-*.safetensors")
+    tensors, facts = load_checkpoint(path)
+    assert facts["step"] == 25
+    assert all(tensor.isfinite().all() for name, tensor in tensors.items() if name.startswith("model/"))
+
+
+def test_a_divergence_ends_the_program_with_code_2_and_one_line(tmp_path, monkeypatch, capsys):
+    wild = replace(QUICK, inner=InnerSteps(steps=2, rate=1e30), schedule=Schedule(steps=2))
+    monkeypatch.setattr(MM, "configs", {**MM.configs, "wild": wild})
+    options = "--dataset glyphs --method mm --config wild --way 2 --observations 1 --seeds 1 --episodes 2 --device cpu"
+    monkeypatch.setattr(sys, "argv", ["medi", "bench", "run", *options.split(), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "mm diverged before step 2 at learning rate 0.001" in last
+    assert "inner steps had rate 1e+30" in last
 
 
 def test_another_number_of_classes_than_it_was_trained_for_is_refused():
     learner = MM(QUICK).fit(blobs(), Plan(3, 3, queries=5))
     with pytest.raises(InputError, match="trained to tell 3 classes apart, not 4"):
         learner.discover(blobs().images, torch.arange(12)[None], 4, generator())
+
+
+CLOSE = Plan(3, 4, queries=5, equal_sizes=True)
+
+
+def rows_of(folder: Path, key: str) -> list[dict]:
+    (log,) = folder.glob("mm-*.jsonl")
+    return [row for row in read_journal(log) if key in row]
+
+
+def test_both_readouts_share_one_training_and_find_groups_that_are_plainly_there(tmp_path):
+    known, novel = blobs(20), blobs(6, seed=70)
+    plan = replace(CLOSE, desk=Desk(folder=tmp_path))
+    trained = replace(QUICK, tasks=8, schedule=Schedule(steps=40, rate=3e-3))
+    task = UniformSampler(novel.labels, 3, 4, 10).sample(30, generator())
+    bag, query = task.support.flatten(1), task.query.flatten(1)
+    for readout, enough in (("head", 0.55), ("cluster", 0.85)):  # chance is 0.44; the head is hardly trained
+        learner = MM(replace(trained, readout=readout)).fit(known, plan)
+        assert learner.balanced == (readout == "cluster")
+        clustering = learner.discover(novel.images, bag, 3, generator())
+        answer = clustering.assign(novel.images, query)
+        assert float(score_episodes(task.query_labels, answer.labels).acc.mean()) > enough
+        assert (answer.confidence > 0).all()
+        assert (answer.confidence <= 1).all()
+        assert clustering.refine(novel.images, query, equal_sizes=True).labels.shape == query.shape
+        best = learner.oracle(novel.images, bag, task.support_labels, 3).assign(novel.images, query)
+        assert float(score_episodes(task.query_labels, best.labels).acc.mean()) > enough
+    assert len(list(tmp_path.glob("mm-*.safetensors"))) == 1
+
+
+def test_clusters_of_the_adapted_embedding_have_equal_sizes_only_where_classes_do():
+    known = blobs()
+    uneven = torch.tensor([[0, 1, 2, 3, 4, 5, 25, 26, 50]])
+    for equal in (True, False):
+        learner = MM(replace(QUICK, readout="cluster")).fit(known, replace(CLOSE, equal_sizes=equal))
+        sizes = torch.bincount(learner.discover(known.images, uneven, 3, generator()).labels[0], minlength=3)
+        assert sizes.tolist() == [3, 3, 3] or not equal
+        assert learner.balanced == equal
+
+
+def test_queries_are_assigned_to_adapted_centres_one_by_one():
+    known = blobs()
+    learner = MM(replace(QUICK, readout="cluster")).fit(known, CLOSE)
+    clustering = learner.discover(known.images, torch.arange(0, 75, 6)[None, :12], 3, generator())
+    queries = torch.tensor([[5, 31, 61, 7]])
+    together = clustering.assign(known.images, queries)
+    for i in range(4):
+        alone = clustering.assign(known.images, queries[:, i : i + 1])
+        assert torch.allclose(alone.confidence, together.confidence[:, i : i + 1], atol=1e-5)
+
+
+def test_discovery_on_held_out_known_classes_is_logged_every_200_tasks_and_chooses_nothing(tmp_path):
+    known, plan = blobs(20), replace(CLOSE, desk=Desk(folder=tmp_path))
+    held = replace(QUICK, tasks=40, held_out=0.2, schedule=Schedule(steps=12))
+    MM(held).fit(known, plan)
+    rows = rows_of(tmp_path, "held_out_acc")
+    assert [row["step"] for row in rows] == [5, 10, 12]
+    assert all(0 <= row["held_out_acc"] <= 1 for row in rows)
+    learnt, watched = hold_out(known, 0.2, 3, plan.desk.seed)
+    assert not set(learnt.class_names) & set(watched.class_names)
+    assert (learnt.n_classes, watched.n_classes) == (16, 4)
+
+
+def test_a_log_does_not_change_what_is_learnt(monkeypatch):
+    config = replace(QUICK, tasks=40, schedule=Schedule(steps=6))
+    watched = MM(config).fit(blobs(), CLOSE)
+    monkeypatch.setattr("medi.methods.mm.LOOK_EVERY", 10**9)
+    unwatched = MM(config).fit(blobs(), CLOSE)
+    for name, value in watched.model.state_dict().items():
+        assert torch.equal(value, unwatched.model.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    ("classes", "way", "share", "count"), [(5, 5, 0.2, 0), (80, 20, 0.05, 0), (964, 20, 0.05, 48), (964, 20, 0.0, 0)]
+)
+def test_classes_are_held_out_only_where_enough_are_left(classes, way, share, count):
+    learnt, watched = hold_out(blobs(classes, each=1), share, way, seed=0)
+    assert (watched.n_classes if watched else 0) == count
+    assert learnt.n_classes == classes - count
+
+
+def test_known_classes_are_watched_where_none_is_held_out(tmp_path):
+    MM(replace(QUICK, held_out=0.5)).fit(blobs(4), replace(CLOSE, desk=Desk(folder=tmp_path)))
+    assert [row["step"] for row in rows_of(tmp_path, "known_acc")] == [3]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"inner": InnerSteps(steps=1, rate=0.05, first_order=True)},
+        {"inner": InnerSteps(steps=4, rate=0.02, top=5)},
+        {"inner": InnerSteps(steps=2, recompute=True)},
+        {"inner": InnerSteps(steps=2, precision="bfloat16")},
+        {"inner_pairs": "label"},
+        {"outer_pairs": "rank"},
+        {"tasks": None},
+        {"embedding": 6},
+        {"schedule": Schedule(steps=2, optimiser="sgd", rate=0.4, clip=1.0)},
+    ],
+    ids=str,
+)
+def test_every_setting_gives_another_training(changed):
+    known = blobs()
+    weights = [MM(config).fit(known, CLOSE).model.head.weight for config in (QUICK, replace(QUICK, **changed))]
+    assert all(w.isfinite().all() for w in weights)
+    assert weights[0].shape != weights[1].shape or not torch.equal(*weights)
+
+
+def small_images(classes: int = 4, each: int = 10, side: int = 16) -> ImageSet:
+    g = generator(3)
+    means = torch.randint(0, 200, (classes, 1, 1, side, side), generator=g)
+    images = means + torch.randint(0, 55, (classes, each, 1, side, side), generator=g)
+    return ImageSet(
+        images.flatten(0, 1).to(torch.uint8),
+        torch.arange(classes).repeat_interleave(each),
+        tuple(map(str, range(classes))),
+    )
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "cata"])
+def test_tasks_of_images_are_drawn_by_either_sampler(sampler):
+    known = small_images()
+    views = ViewsConfig(network="mlp", schedule=Schedule(steps=2), batch=16)
+    plan = Plan(2, 2, queries=3, sampler=sampler, views=views, augmentation=Augmentation(crop=1))
+    config = MMConfig(inner=InnerSteps(steps=1), tasks=2, schedule=Schedule(steps=1))
+    learner = MM(config).fit(known, plan)
+    assert learner.discover(known.images, torch.tensor([[0, 1, 10, 11]]), 2, generator()).labels.shape == (1, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["conv4", "vgg16", "resnet18"])
+def test_every_network_of_images_can_be_trained(network):
+    known = small_images(side=32)
+    config = MMConfig(network=network, inner=InnerSteps(steps=1), tasks=1, schedule=Schedule(steps=1))
+    learner = MM(config).fit(known, Plan(2, 2, queries=2))
+    assert learner.discover(known.images, torch.tensor([[0, 1, 10, 11]]), 2, generator()).labels.shape == (1, 4)
+
+
+def test_steps_that_diverge_at_discovery_are_refused_with_their_rate():
+    known = blobs()
+    learner = MM(QUICK).fit(known, CLOSE)
+    learner.config = replace(QUICK, inner=InnerSteps(steps=5, rate=1e30))
+    with pytest.raises(InputError, match=r"5 inner steps of rate 1e\+30 diverged on the observations"):
+        learner.discover(known.images, torch.arange(0, 75, 6)[None, :12], 3, generator())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"readout": "heads"}, "unknown readout 'heads'"),
+        ({"outer_pairs": "labels"}, "unknown kind of pairs 'labels'"),
+        ({"held_out": 1.0}, "no share of the known classes"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        MMConfig(**settings)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from medi.errors import InputError
 from medi.files import read_journal
-from medi.train.checkpoint import load_checkpoint, save_checkpoint
+from medi.train.checkpoint import load_checkpoint, pack_optimiser, save_checkpoint, unpack_optimiser
 from medi.train.devices import choose_device
 from medi.train.loop import Desk, Validation, train
 from medi.train.schedule import Schedule
@@ -182,6 +182,30 @@ def test_the_best_weights_on_the_way_are_kept_and_an_interruption_does_not_chang
     assert not all(torch.equal(best[name], last[name]) for name in best)
 
 
+def test_a_look_that_may_not_choose_is_logged_and_leaves_the_last_weights(tmp_path):
+    model = network()
+    looks = iter([0.9, 0.1])
+    validation = Validation(50, lambda: next(looks), keep_best=False, name="acc")
+    desk = Desk(seed=1, folder=tmp_path)
+    train(model, loss_of(model), Schedule(100), desk, title="toy", settings=SETTINGS, validation=validation)
+    last = run(None, Schedule(100))
+    assert all(torch.equal(last[name], tensor) for name, tensor in model.state_dict().items())
+    rows = read_journal(next(tmp_path.glob("*.jsonl")))
+    assert [(row["step"], row["acc"]) for row in rows if "acc" in row] == [(50, 0.9), (100, 0.1)]
+
+
+def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
+    model = network()
+
+    def loss(generator: torch.Generator) -> Tensor:
+        # The square root has an infinite slope at 0: a finite loss, and a gradient that is none.
+        return sum(((p - p.detach()).square().sum().sqrt() for p in model.parameters()), torch.zeros(()))
+
+    with pytest.raises(InputError, match="diverged before step 5"):
+        train(model, loss, Schedule(5), Desk(folder=tmp_path), title="toy", settings=SETTINGS)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
 def test_parameters_named_in_factors_learn_at_their_own_rate():
     model = nn.ModuleDict({"body": nn.Linear(4, 4), "head": nn.Linear(4, 2)})
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -194,3 +218,38 @@ def test_parameters_named_in_factors_learn_at_their_own_rate():
     moved = {name: float((tensor - start[name]).abs().max()) for name, tensor in model.state_dict().items()}
     assert moved["body.weight"] == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the rate itself
     assert moved["head.weight"] == pytest.approx(0.001, rel=1e-3)
+
+
+def _as_files_store(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
+def test_a_fused_optimiser_goes_on_with_restored_state_in_its_parameters_layout(kind):
+    def convolution() -> nn.Module:
+        return nn.Conv2d(4, 4, 3).to(memory_format=torch.channels_last)
+
+    def optimiser_of(model: nn.Module) -> torch.optim.Optimizer:
+        options = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+        return kind(model.parameters(), lr=0.1, fused=True, **options)
+
+    def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        model(torch.ones(2, 4, 5, 5)).square().sum().backward()
+        optimiser.step()
+
+    model = convolution()
+    optimiser = optimiser_of(model)
+    step(model, optimiser)
+    slots, facts = pack_optimiser(optimiser)
+    restored = convolution()
+    restored.load_state_dict(model.state_dict())
+    again = optimiser_of(restored)
+    unpack_optimiser(again, _as_files_store(slots), facts)
+    model.zero_grad()
+    step(model, optimiser)
+    step(restored, again)
+    assert torch.equal(restored.weight, model.weight)
+    for state in again.state.values():
+        for value in state.values():
+            if value.ndim == 4:
+                assert value.stride() == model.weight.stride()

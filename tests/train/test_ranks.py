@@ -14,7 +14,9 @@ from medi.data.images import ImageSet
 from medi.errors import InputError, LostError
 from medi.files import read_journal
 from medi.methods import Plan
-from medi.methods.mm import MM, MMConfig
+from medi.methods.inner import InnerSteps
+from medi.methods.mm import MM
+from medi.methods.mm_config import MMConfig
 from medi.methods.mp import MP, MPConfig, SupervisedStart
 from medi.nets import forward_together
 from medi.nets.norm import normalisation
@@ -64,7 +66,7 @@ CASES = {
     "mp": (MP, MPConfig(images=37, schedule=SGD), "uniform"),  # 3 tasks of 12 images for 2 ranks
     "mp-one-task": (MP, MPConfig(images=1, schedule=replace(SGD, clip=0.5)), "uniform"),
     "mp-started-cata": (MP, MPConfig(images=37, start=START, schedule=SGD), "cata"),
-    "mm": (MM, MMConfig(tasks=3, inner_steps=2, top=3, schedule=SGD), "uniform"),
+    "mm": (MM, MMConfig(tasks=3, inner=InnerSteps(steps=2, top=3), schedule=SGD), "uniform"),
 }
 
 

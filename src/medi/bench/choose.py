@@ -22,6 +22,7 @@ from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import append_to_journal
+from medi.methods import method_of
 from medi.progress import Reporter
 from medi.train.loop import Desk
 
@@ -88,10 +89,14 @@ def try_candidates(
 def _try(
     run: Run, split: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
 ) -> dict[str, Any]:
-    """One candidate on one split: trained as for the real task, asked about as many classes as are held out."""
+    """One candidate on one split: trained as for the real task, asked about as many classes as are held out.
+
+    A method that can only be asked what it was trained for is trained for that.
+    """
     asked = replace(run, way=min(run.way, split.novel.n_classes))
+    trained = asked if method_of(run.method).one_way else run
     questions = draw_questions(split, asked, episodes)
-    learner = train_learner(run, split, Desk(device, run.seed, out / "models", reporter))
+    learner = train_learner(trained, split, Desk(device, run.seed, out / "models", reporter))
     encoded = learner.encode(questions.images)
     score = score_regimes(learner, encoded, questions, [run.regime], seed=run.seed, reporter=reporter)[run.regime]
     extra = {"asked_way": asked.way, "chance": questions.chance()}

@@ -24,7 +24,9 @@ app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.",
 FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
-Methods = Annotated[str, typer.Option("--method", help="Methods: kmeans, mm, mp; separated by commas.", metavar="A,B")]
+Methods = Annotated[
+    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp; separated by commas.", metavar="A,B")
+]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[
     str,
@@ -246,6 +248,54 @@ def table_command(
         typer.echo(render(lines, format), nl=False)
 
 
+@app.command("paper")
+def paper_command(
+    out: Out,
+    dataset: Dataset = "svhn,cifar10,cifar100,omniglot",
+    seeds: Annotated[int, typer.Option(help="How many seeds; one over everything first.", min=1, max=1000)] = 3,
+    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
+    device: Device = "auto",
+    resume: Resume = False,
+) -> None:
+    """Every table and figure of the paper: ablation, K-means, few observations, abundant observations.
+
+    Says what is left and about how long it takes; an interrupted run continues with --resume. Tables and figures are
+    written to OUT/paper as soon as their first seed is there. Results copied into OUT/results.jsonl are not run again.
+    """
+    datasets = parse_list(dataset, "--dataset")
+    for name in datasets:
+        facts_of(name)
+    from medi.bench.paper import run_paper
+    from medi.progress import Reporter
+    from medi.train.devices import choose_device
+
+    chosen = choose_device(device)
+    written = run_paper(
+        datasets, out, seeds=range(seeds), episodes=episodes, device=chosen, resume=resume, reporter=Reporter()
+    )
+    for path in written:
+        typer.echo(f"wrote {path}")
+
+
+@app.command("figure")
+def figure_command(
+    results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
+    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
+    score: Annotated[str, typer.Option(help="Which scores: pooled or episode.")] = "pooled",
+) -> None:
+    """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
+
+    Example: medi bench figure --results out --out comparison.png
+    """
+    if score not in SCORES:
+        raise unknown_name("value of --score", score, SCORES)
+    from medi.bench.figures import draw_comparison, save_figure
+    from medi.bench.tables import read_results
+
+    save_figure(draw_comparison(read_results(results), score), out)
+    typer.echo(f"drew {out}")
+
+
 def _expand(
     dataset: str,
     method: str,
@@ -290,7 +340,7 @@ def _expand(
 
 def _show(lines: Sequence[Line]) -> None:
     """A table on the terminal, with what fits there: the other formats have every column."""
-    from medi.bench.tables import COLUMNS, NOTE
+    from medi.bench.tables import COLUMNS, note
 
     shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
     shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
@@ -303,4 +353,4 @@ def _show(lines: Sequence[Line]) -> None:
     console = Console()
     console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
     console.print(table)
-    console.print(f"\n{NOTE}", highlight=False, soft_wrap=True)
+    console.print(f"\n{note(lines)}", highlight=False, soft_wrap=True)

@@ -99,7 +99,7 @@ def expand(
         methods: Names of methods.
         samplers: The sampler of each method, None for one that takes none.
         config: Named settings, the same for all methods.
-        way: Classes in a task; None for each dataset's own.
+        way: Classes in a task; None for each dataset's own, and for all novel classes where everything is observed.
         observations: Unlabelled images a class.
         regimes: Of `REGIMES`.
         score: Of `SCORES`.
@@ -112,6 +112,11 @@ def expand(
             "--observations all uses every image once and has no episodes: run it with --score pooled, or give numbers."
         )
     return [
-        Run(dataset, method, config, samplers[method], way or facts_of(dataset).way, count, regime, score, seed)
+        Run(dataset, method, config, samplers[method], way or _way(dataset, count), count, regime, score, seed)
         for dataset, method, count, seed, regime in product(datasets, methods, observations, seeds, regimes)
     ]
+
+
+def _way(dataset: str, observations: int | str) -> int:
+    facts = facts_of(dataset)
+    return facts.novel or facts.way if observations == ALL else facts.way

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
+from statistics import fmean
 from time import monotonic
 from typing import Any
 
@@ -18,13 +19,13 @@ import torch
 import medi
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
-from medi.bench.score import draw_questions, score_regimes
+from medi.bench.score import draw_tasks, mean_score, score_regimes
 from medi.bench.work import Order, Spread
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.methods import Learner, Plan, method_of
-from medi.progress import Reporter
+from medi.progress import Reporter, Silent
 from medi.tasks.views import views_config
 from medi.train import ranks
 from medi.train.devices import describe_device, wait_for
@@ -70,7 +71,7 @@ def run_grid(
         todo = [run for run in runs if run not in done]
         benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
         for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
-            draw_questions(benchmarks[run.dataset], run, episodes=1)
+            draw_tasks(benchmarks[run.dataset], run, episodes=1)
         pieces = [tuple(sharing) for _, sharing in groupby(todo, key=lambda run: (run.training, run.score))]
         if spread:
             orders = [Order(piece, str(out.absolute()), episodes, spread_device) for piece in pieces]
@@ -105,7 +106,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
     method = method_of(run.method)
     config = method.config(run.config, run.dataset)
     plan = Plan(
-        way=run.way,
+        way=benchmark.facts.way if run.observations == ALL else run.way,
         observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
         augmentation=benchmark.facts.augmentation,
         sampler=run.sampler or "uniform",
@@ -121,17 +122,23 @@ def rows_of(
 ) -> Iterable[dict[str, Any]]:
     """The rows of runs that share a learner: they are asked the same questions together."""
     first = runs[0]
-    questions = draw_questions(benchmark, first, episodes)
+    tasks = draw_tasks(benchmark, first, episodes)
     desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(first, benchmark, desk)
     start = monotonic()
-    encoded = learner.encode(questions.images)
+    encoded = learner.encode(tasks[0].images)  # all tasks of a run are about one pool of images
     regimes = [run.regime for run in runs]
-    scores = score_regimes(learner, encoded, questions, regimes, seed=first.seed, reporter=reporter)
+    with (reporter if len(tasks) > 1 else Silent()).track("tasks", len(tasks)) as tick:
+        scores = []
+        for questions in tasks:
+            scores.append(score_regimes(learner, encoded, questions, regimes, seed=first.seed, reporter=reporter))
+            tick(len(scores))
     wait_for(device)
     seconds = round(learner.training_seconds + monotonic() - start, 3)
+    chance = fmean(questions.chance() for questions in tasks)
     for run in runs:
-        row = run.as_row() | asdict(scores[run.regime]) | {"chance": questions.chance(), "seconds": seconds}
+        score = mean_score([of_task[run.regime] for of_task in scores])
+        row = run.as_row() | asdict(score) | {"chance": chance, "seconds": seconds}
         yield row | provenance(run, learner, device)
 
 

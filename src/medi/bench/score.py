@@ -7,8 +7,9 @@ questions.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -58,13 +59,24 @@ class Questions:
 
 @dataclass(frozen=True)
 class Score:
-    """Mean scores over episodes, as fractions, and half the width of ACC's 95 % interval (None for one episode)."""
+    """Mean scores over episodes, as fractions, and half the width of ACC's 95 % interval (None for one episode).
+
+    `acc_observed` is the ACC on the observations themselves; None for the oracle, which was told.
+    """
 
     acc: float
     nmi: float
     ari: float
     acc_ci95: float | None
+    acc_observed: float | None
     episodes: int
+
+
+def draw_tasks(benchmark: Benchmark, run: Run, episodes: int) -> list[Questions]:
+    """What a run asks: one batch of questions, or one for each family of classes where those are observed whole."""
+    if run.observations == ALL and benchmark.facts.families and benchmark.novel_train is None:
+        return _families(benchmark, run)
+    return [draw_questions(benchmark, run, episodes)]
 
 
 def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
@@ -72,9 +84,7 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     novel = benchmark.novel
     if run.way > novel.n_classes:
         raise InputError(f"--way {run.way}: {run.dataset} has {novel.n_classes} novel classes; ask for fewer.")
-    # Drawn on the CPU, so that a seed means the same questions on every device.
-    stream = zlib.crc32(f"{run.dataset}/{run.way}/{run.observations}/{run.score}".encode())
-    generator = torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
+    generator = _generator(run)
     if run.observations == ALL:
         return _everything(benchmark, run.way, generator)
     labels = novel.labels.cpu()
@@ -113,12 +123,14 @@ def score_regimes(
     chunk = max(1, CHUNK_NUMBERS // size)
     generator = torch.Generator(encoded.device).manual_seed(seed)
     answers: dict[str, list[Tensor]] = {regime: [] for regime in regimes}
+    observed: list[Tensor] = []
     with reporter.track("scoring", episodes) as tick:
         for start in range(0, episodes, chunk):
             part = slice(start, start + chunk)
             bag, query = questions.bag[part], questions.query[part]
             if answers.keys() - {"grouped"}:
                 clustering = learner.discover(encoded, bag, questions.way, generator)
+                observed.append(clustering.labels.cpu())
             if "honest" in answers:
                 answers["honest"].append(clustering.assign(encoded, query).labels.cpu())
             if "transductive" in answers:
@@ -129,18 +141,38 @@ def score_regimes(
                 oracle = learner.oracle(encoded, bag, questions.groups[part], questions.way)
                 answers["grouped"].append(oracle.assign(encoded, query).labels.cpu())
             tick(min(start + chunk, episodes))
-    return {regime: _summarise(questions, torch.cat(parts)) for regime, parts in answers.items()}
+    return {
+        regime: _summarise(questions, torch.cat(parts), None if regime == "grouped" else torch.cat(observed))
+        for regime, parts in answers.items()
+    }
 
 
-def _summarise(questions: Questions, answers: Tensor) -> Score:
-    """Mean scores of answers (episodes, m)."""
+def mean_score(scores: Sequence[Score]) -> Score:
+    """The mean over tasks of different sizes, and how much they differ; a single task's own score."""
+    if len(scores) == 1:
+        return scores[0]
+    observed = [score.acc_observed for score in scores if score.acc_observed is not None]
+    return Score(
+        acc=fmean(score.acc for score in scores),
+        nmi=fmean(score.nmi for score in scores),
+        ari=fmean(score.ari for score in scores),
+        acc_ci95=half_width(np.array([score.acc for score in scores])),
+        acc_observed=fmean(observed) if observed else None,
+        episodes=sum(score.episodes for score in scores),
+    )
+
+
+def _summarise(questions: Questions, answers: Tensor, observed: Tensor | None) -> Score:
+    """Mean scores of answers (episodes, m) and of the clusters (episodes, items) of the bags."""
     scores = score_episodes(questions.labels.cpu().numpy(), answers.numpy())
     episodes = len(answers)
+    of_bags = None if observed is None else score_episodes(questions.groups.cpu().numpy(), observed.numpy())
     return Score(
         acc=float(scores.acc.mean()),
         nmi=float(scores.nmi.mean()),
         ari=float(scores.ari.mean()),
         acc_ci95=half_width(scores.acc) if episodes > 1 else None,
+        acc_observed=None if of_bags is None else float(of_bags.acc.mean()),
         episodes=episodes,
     )
 
@@ -148,6 +180,12 @@ def _summarise(questions: Questions, answers: Tensor) -> Score:
 def half_width(values: NDArray[np.float64]) -> float:
     """Half the width of the 95 % interval of a mean."""
     return float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _generator(run: Run) -> torch.Generator:
+    # Drawn on the CPU, so that a seed means the same questions on every device.
+    stream = zlib.crc32(f"{run.dataset}/{run.way}/{run.observations}/{run.score}".encode())
+    return torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
 
 
 def _shuffled(bag: Tensor, groups: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -173,13 +211,41 @@ def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Q
         cure = "give a number" if benchmark.facts.generated else "fetch the whole set, or give a number"
         name = benchmark.facts.name
         raise InputError(f"--observations all: there are no training images of {name}'s novel classes; {cure}.")
-    if way != test.n_classes or train.class_names != test.class_names:
-        raise InputError(
-            f"--observations all uses all {test.n_classes} novel classes: leave --way out, and have the same classes "
-            "in the training and the test split."
-        )
+    _check_every_class(way, test.n_classes)
+    if train.class_names != test.class_names:
+        raise InputError("--observations all: have the same classes in the training and the test split.")
     images = torch.cat([train.images, test.images])
     places = torch.arange(len(images), device=images.device)
     bag, groups = _shuffled(places[None, : len(train)].cpu(), train.labels[None].cpu(), generator)
     bag, groups = bag.to(images.device), groups.to(images.device)
     return Questions(images, way, bag, groups, places[None, len(train) :], test.labels[None])
+
+
+def _check_every_class(way: int, there: int) -> None:
+    if way != there:
+        raise InputError(
+            f"--observations all is about all novel classes, {there} here, not {way}: "
+            "leave --way out, and have the whole set."
+        )
+
+
+def _families(benchmark: Benchmark, run: Run) -> list[Questions]:
+    """Observe every image of a family of novel classes and ask about the same images, family by family.
+
+    This is how clustering of Omniglot's alphabets is scored in the literature: there is no further image to ask about.
+    """
+    novel, generator = benchmark.novel, _generator(run)
+    _check_every_class(run.way, novel.n_classes)
+    members: dict[str, list[int]] = {}
+    for number, name in enumerate(novel.class_names):
+        members.setdefault(name.partition("/")[0], []).append(number)
+    tasks = []
+    for classes in members.values():
+        row = torch.full((novel.n_classes,), -1)
+        row[classes] = torch.arange(len(classes))
+        groups = row[novel.labels.cpu()]
+        items = (groups >= 0).nonzero().squeeze(1)
+        bag, groups = _shuffled(items[None], groups[items][None], generator)
+        bag, groups = bag.to(novel.images.device), groups.to(novel.images.device)
+        tasks.append(Questions(novel.images, len(classes), bag, groups, query=bag, labels=groups))
+    return tasks

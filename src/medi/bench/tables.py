@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from medi.bench.grid import REGIMES, Run
+from medi.bench.grid import ALL, REGIMES, Run
 from medi.bench.published import Published, published
 from medi.bench.rows import read_rows
 from medi.errors import InputError
@@ -27,6 +27,15 @@ NOTE = (
     "observations by true class (grouped), its scoring set is not stated, and its K-means on Omniglot clusters all 659 "
     "characters at once."
 )
+NOTE_ON_ALL = (
+    "all-obs: ACC on the test split after observing the whole training split of the novel classes; on Omniglot the "
+    "mean over its alphabets, each a task of its own, on the observed images themselves."
+)
+
+
+def note(lines: Sequence[Line]) -> str:
+    """What a reader of these lines has to know."""
+    return f"{NOTE} {NOTE_ON_ALL}" if any(line.run.observations == ALL for line in lines) else NOTE
 
 
 @dataclass(frozen=True)
@@ -116,13 +125,13 @@ def render(lines: Sequence[Line], form: str) -> str:
             return text.getvalue()
         case "md":
             rows = [COLUMNS, ["---"] * len(COLUMNS), *cells]
-            return "".join("| " + " | ".join(row) + " |\n" for row in rows) + f"\n{NOTE}\n"
+            return "".join("| " + " | ".join(row) + " |\n" for row in rows) + f"\n{note(lines)}\n"
         case "latex":
             body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in cells)
             head = " & ".join(map(_latex, COLUMNS))
             return (
                 f"\\begin{{tabular}}{{{'l' * 6}{'r' * (len(COLUMNS) - 6)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
-                f"{body}\\bottomrule\n\\end{{tabular}}\n% {NOTE}\n"
+                f"{body}\\bottomrule\n\\end{{tabular}}\n% {note(lines)}\n"
             )
         case _:
             raise ValueError(f"no such form of a table: {form}")

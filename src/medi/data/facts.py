@@ -77,6 +77,8 @@ class Facts:
         archives: Downloads.
         records: Number of records in each file of the whole set, by file name.
         splits: The files of each split ("train": known and, where they exist, novel classes; "test": novel).
+        families: Class names are family/member (alphabet/character); where everything is observed, each family is a
+            task of its own.
         licence: Terms or origin, one line.
     """
 
@@ -91,6 +93,7 @@ class Facts:
     archives: tuple[Archive, ...] = ()
     records: Mapping[str, int] = field(default_factory=dict)
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    families: bool = False
     licence: str = ""
 
     @property
@@ -105,7 +108,7 @@ SIZE = 32
 QUERIES = 15
 """Query items of each class in a task."""
 
-_PHOTO = Augmentation(crop=4, flip=True, colour=0.4)
+PHOTO = Augmentation(crop=4, flip=True, colour=0.4)
 _DIGIT = Augmentation(crop=2, rotate=10, scale=0.1, shear=0.1, colour=0.4, invert=0.5)
 _CHARACTER = Augmentation(rotate=10, scale=0.1, shear=0.1, shift=0.06)
 
@@ -144,7 +147,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 known=5,
                 novel=5,
                 way=5,
-                augmentation=_PHOTO,
+                augmentation=PHOTO,
                 folder="cifar-10-batches-bin",
                 archives=(
                     Archive(_CIFAR + "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", 170, extract=True),
@@ -160,7 +163,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 known=80,
                 novel=20,
                 way=20,
-                augmentation=_PHOTO,
+                augmentation=PHOTO,
                 folder="cifar-100-binary",
                 archives=(
                     Archive(_CIFAR + "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", 169, extract=True),
@@ -201,6 +204,7 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 ),
                 records={"images_background.zip": 19_280, "images_evaluation.zip": 13_180},
                 splits={"train": ("images_background.zip",), "test": ("images_evaluation.zip",)},
+                families=True,
                 licence="Lake et al. 2015, MIT",
             ),
         )

@@ -7,17 +7,25 @@ from types import MappingProxyType
 
 from medi.errors import unknown_name
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
+from medi.methods.dtc import DTC
+from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
+from medi.methods.mcl import MCL
 from medi.methods.mm import MM
 from medi.methods.mp import MP
+from medi.methods.rs import RS
 
 __all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "method_of"]
 
 METHODS: Mapping[str, type[Method]] = MappingProxyType(
     {
+        "dtc": DTC,
+        "kcl": KCL,
         "kmeans": KMeans,
+        "mcl": MCL,
         "mm": MM,
         "mp": MP,
+        "rs": RS,
     }
 )
 

@@ -27,6 +27,9 @@ from medi.errors import InputError, unknown_name
 from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 
+AFTER_TRAINING = ("grouping", "readout")
+"""Settings of a method that say how clusters are read off what was learnt."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -55,7 +58,7 @@ class Plan:
     def settings(self, known: ImageSet, config: Any, **task: int) -> dict[str, Any]:
         """All that a training depends on: its checkpoint is kept under these, and found again by them.
 
-        How features are grouped comes after training, so configs that differ in that alone share one; so do plans
+        How clusters are read off comes after training, so configs that differ in that alone share one; so do plans
         that lead to the same training tasks.
 
         Args:
@@ -65,7 +68,7 @@ class Plan:
         """
         return {
             "known": known.fingerprint(),
-            "config": {name: value for name, value in asdict(config).items() if name != "grouping"},
+            "config": {name: value for name, value in asdict(config).items() if name not in AFTER_TRAINING},
             "augmentation": asdict(self.augmentation),
             "task": task | {"sampler": self.sampler} if task else None,
             "views": asdict(self.views) if task and self.sampler != "uniform" else None,
@@ -142,23 +145,28 @@ class Method(ABC):
     Attributes:
         name: Its name on the command line.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
+        one_way: Whether a learner tells only as many classes apart as its plan says.
+        embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
+        recipes: The settings that `full` stands for on a dataset for which others were published.
     """
 
     name: ClassVar[str]
     takes_sampler: ClassVar[bool] = False
+    one_way: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
+    recipes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def config(cls, name: str, dataset: str | None = None) -> Any:
-        """The settings of a name; `default` may differ from dataset to dataset."""
+        """The settings of a name; `default` and `full` may differ from dataset to dataset."""
         if name not in cls.configs:
             raise unknown_name(f"config of {cls.name}", name, cls.configs)
-        if name == "default" and dataset is not None:
-            name = cls.chosen.get(dataset, name)
-        return cls.configs[name]
+        by_dataset = {"default": cls.chosen, "full": cls.recipes}.get(name, {})
+        return cls.configs[by_dataset.get(dataset, name) if dataset is not None else name]
 
     @abstractmethod
     def __init__(self, config: Any) -> None: ...

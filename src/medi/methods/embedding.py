@@ -173,10 +173,10 @@ class EmbeddingLearner(Learner):
         self.known_mean, self.temperature = self.grouping.preparation.mean(encoded), 1.0
         clustering = self.oracle(encoded, support, task.support_labels, way)
         distances = squared_distances(clustering._prepare(encoded, query), clustering.centres).flatten(0, 1)
-        return self.known_mean, _best_temperature(distances, task.query_labels.flatten(), encoded.shape[1])
+        return self.known_mean, best_temperature(distances, task.query_labels.flatten(), encoded.shape[1])
 
 
-def _best_temperature(distances: Tensor, labels: Tensor, width: int) -> float:
+def best_temperature(distances: Tensor, labels: Tensor, width: int) -> float:
     """The temperature that makes labels (n,) likeliest under a softmax of -distances (n, k) / temperature.
 
     Never colder than round Gaussian classes in `width` dimensions would have it: on classes that separate perfectly

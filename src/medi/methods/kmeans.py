@@ -39,6 +39,7 @@ class KMeans(Method):
     """K-means on pixels (`default`) or on supervised features (`features`)."""
 
     name: ClassVar[str] = "kmeans"
+    embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, KMeansConfig]] = {
         "default": KMeansConfig(),
         "features": KMeansConfig(network="conv4"),

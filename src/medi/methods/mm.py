@@ -2,138 +2,68 @@
 
 A network with a softmax head is trained so that a few label-free gradient steps on a task's observations end in the
 right clusters: items are pulled together or apart in pairs, and the loss on the task's queries is differentiated
-through those steps. At discovery the same steps run on the novel observations, and the head's largest output is the
-cluster.
-
-All tasks of a batch are adapted at once (`vmap` over tasks), in training as in scoring.
+through those steps. At discovery the same steps run on the novel observations; clusters are then read off the head's
+largest output, or found in the adapted embedding. `medi.methods.inner` has the steps and the losses.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
 
+from medi.cluster.balanced import balanced_kmeans
+from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
-from medi.nets import build, statistics_from
-from medi.tasks import make_sampler
+from medi.methods.adapted import Adapted, AdaptedCentres, HeadClustering
+from medi.methods.base import Clustering, Learner, Method, Plan
+from medi.methods.embedding import best_temperature
+from medi.methods.inner import Clusterer, adapt, label_pairs, outer_loss
+from medi.methods.mm_config import CONFIGS, MMConfig
+from medi.metrics import score_episodes
+from medi.nets import build
+from medi.nets.conv import batch_over_tasks
+from medi.tasks import UniformSampler, make_sampler
 from medi.train import ranks
-from medi.train.loop import train
-from medi.train.schedule import Schedule
+from medi.train.devices import tensor_float32
+from medi.train.loop import Diverged, Validation, train
 
-Parameters = dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class MMConfig:
-    """Settings of MM.
-
-    Attributes:
-        network: A name in `medi.nets.NETWORKS`.
-        embedding: Size of the embedding; None for the network's own.
-        inner_steps: Label-free gradient steps on a task's observations.
-        inner_rate: Their size.
-        first_order: Treat the inner gradients as constants: cheaper, less exact.
-        outer_pairs: What makes two queries similar in training: their class (`label`), or equal sets of largest
-            features (`rank`, the paper's equation). The inner steps always go by rank: they must do without labels.
-        top: Size of those sets.
-        tasks: Tasks in a gradient step.
-        schedule: Length and rates of the outer training.
-    """
-
-    network: str = "conv4"
-    embedding: int | None = None
-    inner_steps: int = 10
-    inner_rate: float = 0.01
-    first_order: bool = False
-    outer_pairs: Literal["label", "rank"] = "label"
-    top: int = 10
-    tasks: int = 16
-    schedule: Schedule = field(
-        default_factory=lambda: Schedule(steps=400, rate=1e-3, shape="constant", clip=10.0, precision="float32")
-    )
+MATMUL_SIDE = {"cpu": 0, "cuda": 8}
+"""Images up to this side are convolved by matrix products (`medi.nets.conv`): `benchmarks/maml.py` compares."""
+LOOK_EVERY, LOOK_TASKS = 200, 10
+"""After so many training tasks, discovery is scored on so many tasks."""
 
 
-def rank_pairs(features: Tensor, top: int) -> Tensor:
-    """Which items (n, d) share the same set of `top` largest features: (n, n) of ones and zeros."""
-    largest = features.topk(min(top, features.shape[-1])).indices
-    member = torch.zeros_like(features).scatter(-1, largest, 1.0)
-    return (member @ member.mT > largest.shape[-1] - 0.5).to(features.dtype)
-
-
-def pair_loss(logits: Tensor, similar: Tensor) -> Tensor:
-    """Eq. 3: binary cross-entropy of p_i . p_j against pair labels, over all ordered pairs, i = j included.
+class MetaLoss(nn.Module):
+    """The loss of a batch of tasks as a function of tensors alone, so that it can be captured.
 
     Args:
-        logits: (n, clusters).
-        similar: (n, n) of ones and zeros.
+        model: What is trained.
+        config: Steps and pairs.
     """
-    p = logits.softmax(-1)
-    together = (p @ p.mT).clamp(1e-7, 1 - 1e-7)
-    return -(similar * together.log() + (1 - similar) * (1 - together).log()).mean()
 
-
-class Clusterer(nn.Module):
-    """An embedding and a linear head on it, one output a cluster."""
-
-    def __init__(self, body: nn.Module, width: int, clusters: int) -> None:
+    def __init__(self, model: Clusterer, config: MMConfig) -> None:
         super().__init__()
-        self.body, self.head = body, nn.Linear(width, clusters)
+        self.model, self.config = model, config
 
-    def forward(self, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings (n, width) and logits (n, clusters) of items (n, …)."""
-        embedded = self.body(items)
-        return embedded, self.head(embedded)
+    def forward(self, images: Tensor, observed: Tensor, asked: Tensor) -> Tensor:
+        """The mean loss of tasks.
 
-
-def adapt(
-    model: nn.Module, parameters: Parameters, observations: Tensor, config: MMConfig, similar: Tensor | None = None
-) -> Parameters:
-    """The parameters after the inner steps on one task's observations (n, …).
-
-    Args:
-        model: A `Clusterer`, whose own parameters are not used.
-        parameters: Where the steps start.
-        observations: Items of one task, floats.
-        config: Number and size of the steps.
-        similar: (n, n) pair labels to use instead of rank statistics: for the oracle and for tests.
-    """
-
-    def loss(parameters: Parameters) -> Tensor:
-        embedded, logits = functional_call(model, parameters, (observations,))
-        return pair_loss(logits, rank_pairs(embedded.detach(), config.top) if similar is None else similar)
-
-    for _ in range(config.inner_steps):
-        gradients = grad(loss)(parameters)
-        if config.first_order:
-            gradients = {name: gradient.detach() for name, gradient in gradients.items()}
-        parameters = {name: value - config.inner_rate * gradients[name] for name, value in parameters.items()}
-    return parameters
-
-
-def respond(model: nn.Module, parameters: Parameters, observations: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
-    """Embeddings and logits of one task's queries (m, …), normalised by its observations (n, …) alone."""
-    with statistics_from(model, len(observations)):
-        embedded, logits = functional_call(model, parameters, (torch.cat([observations, queries]),))
-    return embedded[len(observations) :], logits[len(observations) :]
-
-
-def outer_loss(
-    model: nn.Module, parameters: Parameters, observations: Tensor, queries: Tensor, labels: Tensor, config: MMConfig
-) -> Tensor:
-    """One task's loss: adapt on its observations, then score the pairs of its queries by label or by rank."""
-    adapted = adapt(model, parameters, observations, config)
-    embedded, logits = respond(model, adapted, observations, queries)
-    if config.outer_pairs == "label":
-        return pair_loss(logits, (labels[:, None] == labels).to(logits.dtype))
-    return pair_loss(logits, rank_pairs(embedded.detach(), config.top))
+        Args:
+            images: (tasks, n + m, …), floats: first the observations, then the queries.
+            observed: (tasks, n) classes of the observations.
+            asked: (tasks, m) classes of the queries.
+        """
+        config, shown = self.config, observed.shape[1]
+        similar = label_pairs(observed, images.dtype) if config.inner_pairs == "label" else None
+        start = dict(self.model.named_parameters())
+        observations, queries = images[:, :shown], images[:, shown:]
+        return outer_loss(self.model, start, observations, queries, asked, config.inner, config.outer_pairs, similar)
 
 
 class MM(Method):
@@ -141,15 +71,9 @@ class MM(Method):
 
     name: ClassVar[str] = "mm"
     takes_sampler: ClassVar[bool] = True
-    configs: ClassVar[Mapping[str, MMConfig]] = {
-        "default": MMConfig(),
-        "paper": MMConfig(
-            network="vgg16",
-            inner_rate=0.001,
-            outer_pairs="rank",
-            schedule=Schedule(steps=1000, rate=0.4, optimiser="sgd", shape="constant", precision="float32"),
-        ),
-    }
+    one_way: ClassVar[bool] = True
+    configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu-cluster", "rules": "cpu-cluster"}
 
     def __init__(self, config: MMConfig) -> None:
         self.settings = config
@@ -157,95 +81,161 @@ class MM(Method):
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the start of the inner steps on tasks of known classes."""
         config, desk = self.settings, plan.desk
-        way = min(plan.way, known.n_classes)
-        size = {"way": way, "observations": plan.observations, "queries": plan.queries}
-        sampler = make_sampler(plan.sampler, known, **size, views=plan.views, augmentation=plan.augmentation, desk=desk)
-        body = build(
-            config.network, tuple(known.images.shape[1:]), embedding=config.embedding, norm="batch", seed=desk.seed
+        learnt, watched = hold_out(known, config.held_out, plan.way, desk.seed)
+        size = {"way": min(plan.way, learnt.n_classes), "observations": plan.observations, "queries": plan.queries}
+        sampler = make_sampler(
+            plan.sampler, learnt, **size, views=plan.views, augmentation=plan.augmentation, desk=desk
         )
+        shape = tuple(known.images.shape[1:])
+        body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=desk.seed)
+        batch_over_tasks(body, MATMUL_SIDE.get(desk.device.type, 0))
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(desk.seed + 1_000_003)
             model = Clusterer(body, body.width, plan.way).to(desk.device)
+        tasks = config.tasks or (16 if plan.way <= 5 else 8)
+        meta_loss: Any = None  # made at the first step: a finished training needs none
 
         def loss(generator: torch.Generator) -> Tensor:
-            task = sampler.sample(config.tasks, generator)
+            nonlocal meta_loss
+            task = sampler.sample(tasks, generator)
             items = torch.cat([task.support.flatten(1), task.query.flatten(1)], 1)
-            mine = ranks.part(len(items))  # tasks do not see one another, so whole tasks are shared out
-            images = augment(known.images[items], plan.augmentation, generator, mine)
-            shown = task.support[0].numel()
+            mine = ranks.part(tasks)  # tasks do not see one another, so whole tasks are shared out
+            images = augment(learnt.images[items], plan.augmentation, generator, mine)
+            batch = (images, task.support_labels[mine].contiguous(), task.query_labels[mine].contiguous())
+            if meta_loss is None:
+                meta_loss = MetaLoss(model, config)
+                if config.capture and desk.device.type == "cuda":
+                    meta_loss = torch.cuda.make_graphed_callables(meta_loss, batch)
+            mean: Tensor = meta_loss(*batch)
+            return ranks.mean(mean, tasks)
 
-            def one(observations: Tensor, queries: Tensor, labels: Tensor) -> Tensor:
-                return outer_loss(model, dict(model.named_parameters()), observations, queries, labels, config)
-
-            losses: Tensor = vmap(one)(images[:, :shown], images[:, shown:], task.query_labels[mine])
-            return ranks.mean(losses.mean(), len(items))
-
+        learner = MMLearner(model, plan, config)
         settings = plan.settings(known, config, **size, clusters=plan.way)
-        seconds = train(model, loss, config.schedule, desk, title="mm", settings=settings)
-        return MMLearner(model, plan.way, config, seconds)
+        name = "held_out_acc" if watched else "known_acc"
+        validation = _watch(learner, watched or known, tasks, name)
+        try:
+            with tensor_float32(config.tf32):
+                learner.training_seconds = train(
+                    model, loss, config.schedule, desk, title="mm", settings=settings, validation=validation
+                )
+        except Diverged as error:
+            inner = config.inner
+            raise Diverged(f"{error} The {inner.steps} inner steps had rate {inner.rate:g}.") from error
+        finally:
+            meta_loss = None
+            gc.collect()  # a captured graph refers to itself, and keeps the memory of a whole step
+        if config.readout == "cluster":
+            learner.calibrate(known)
+        return learner
+
+
+def hold_out(known: ImageSet, share: float, way: int, seed: int) -> tuple[ImageSet, ImageSet | None]:
+    """The known classes to learn from, and those to watch: see `MMConfig.held_out`."""
+    count = max(way, round(share * known.n_classes))
+    if share == 0 or known.n_classes - count < 4 * way:
+        return known, None
+    order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(seed)).tolist()
+    return known.of_classes(sorted(order[count:])), known.of_classes(sorted(order[:count]))
+
+
+def _watch(learner: MMLearner, classes: ImageSet, tasks: int, name: str) -> Validation:
+    """Score discovery on the same few tasks of some classes now and then, for the log: no weights are chosen by it."""
+    plan = learner.plan
+    way = min(plan.way, classes.n_classes)
+    sampler = UniformSampler(classes.labels, way, plan.observations, plan.queries, classes.class_names)
+
+    def score() -> float:
+        task = sampler.sample(LOOK_TASKS, plan.desk.generator(stream=2))
+        adapted = learner.adapt(classes.images, task.support.flatten(1))
+        answers = HeadClustering(adapted).assign(classes.images, task.query.flatten(1)).labels
+        return float(score_episodes(task.query_labels.cpu(), answers.cpu()).acc.mean())
+
+    return Validation(max(1, LOOK_EVERY // tasks), score, keep_best=False, name=name)
 
 
 class MMLearner(Learner):
-    """Adapts to each bag by the inner steps it was trained for."""
-
-    def __init__(self, model: Clusterer, way: int, config: MMConfig, training_seconds: float = 0.0) -> None:
-        self.model, self.way, self.config = model, way, config
-        self.network, self.training_seconds = config.network, training_seconds
-
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
-        """Take the inner steps on every bag at once."""
-        return self._adapted(encoded, bag, k, None)
-
-    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
-        """The same steps with the true groups as pair labels."""
-        return self._adapted(encoded, bag, k, (groups[:, :, None] == groups[:, None]).float())
-
-    def _adapted(self, encoded: Tensor, bag: Tensor, k: int, similar: Tensor | None) -> Clustering:
-        if k != self.way:
-            raise InputError(f"this learner was trained to tell {self.way} classes apart, not {k}: train it for {k}.")
-        start = {name: value.detach() for name, value in self.model.named_parameters()}
-        observations = to_float(encoded[bag])
-
-        def one(items: Tensor, pairs: Tensor | None) -> Parameters:
-            return adapt(self.model, start, items, self.config, pairs)
-
-        adapted = vmap(one, in_dims=(0, None if similar is None else 0))(observations, similar)
-        return MMClustering(self.model, {n: v.detach() for n, v in adapted.items()}, observations)
-
-
-class MMClustering(Clustering):
-    """Clusters that are outputs of an adapted network.
+    """Adapts to each bag by the inner steps it was trained for.
 
     Args:
         model: The network.
-        adapted: Its parameters for each bag, (episodes, …) each.
-        observations: (episodes, n, …) the bags, whose statistics normalise whatever is assigned.
+        plan: Number and sizes of the classes to come.
+        config: Steps and readout.
     """
 
-    def __init__(self, model: Clusterer, adapted: Parameters, observations: Tensor) -> None:
-        self.model, self.adapted, self.observations = model, adapted, observations
-        self.confidence, self.labels = self._probabilities(observations).max(-1)
+    def __init__(self, model: Clusterer, plan: Plan, config: MMConfig) -> None:
+        self.model, self.plan, self.config, self.network = model, plan, config, config.network
+        self.balanced = config.readout == "cluster" and config.grouping.balanced and plan.equal_sizes
+        self.temperature = 1.0
 
-    def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
-        """The head's largest output for each item, normalised by the observations alone."""
-        confidence, labels = self._probabilities(to_float(encoded[items])).max(-1)
-        return Assignment(labels, confidence)
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
+        """Take the inner steps on every bag at once, then read off the clusters."""
+        adapted = self._checked(self.adapt(encoded, bag), k)
+        if self.config.readout == "head":
+            return HeadClustering(adapted)
+        points, origin = self._prepared(adapted)
+        partition = (balanced_kmeans if self.balanced else kmeans)(points, k, generator=generator)
+        return self._centred(adapted, points, origin, partition.labels, partition.centres)
 
-    def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
-        """The head's largest output, with normalisation by all items that are seen together."""
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
+        """The same steps with the true groups as pair labels, and the groups' centres."""
+        adapted = self._checked(self.adapt(encoded, bag, label_pairs(groups)), k)
+        if self.config.readout == "head":
+            return HeadClustering(adapted)
+        points, origin = self._prepared(adapted)
+        member = nn.functional.one_hot(groups, k).to(points)  # (episodes, n, k)
+        centres = member.mT @ points / member.sum(1).clamp(min=1)[:, :, None]
+        return self._centred(adapted, points, origin, groups, centres)
 
-        def together(parameters: Parameters, observations: Tensor, queries: Tensor) -> Tensor:
-            _, logits = functional_call(self.model, parameters, (torch.cat([observations, queries]),))
-            answers: Tensor = logits[len(observations) :]
-            return answers
+    def adapt(self, encoded: Tensor, bag: Tensor, similar: Tensor | None = None) -> Adapted:
+        """The network after the inner steps on each bag (episodes, n), by rank or by pair labels (episodes, n, n)."""
+        start = {name: value.detach() for name, value in self.model.named_parameters()}
+        observations = to_float(encoded[bag])
+        with tensor_float32(self.config.tf32):
+            parameters = adapt(self.model, start, observations, self.config.inner, similar)
+        return Adapted(self.model, parameters, observations, self.config.inner.precision)
 
-        logits: Tensor = vmap(together)(self.adapted, self.observations, to_float(encoded[items]))
-        confidence, labels = logits.detach().softmax(-1).max(-1)
-        return Assignment(labels, confidence)
+    def calibrate(self, known: ImageSet) -> None:
+        """Find the temperature under which the queries of known tasks are likeliest to be near their own centres."""
+        plan = self.plan
+        way = min(plan.way, known.n_classes)
+        sampler = UniformSampler(known.labels, way, plan.observations, plan.queries, known.class_names)
+        task = sampler.sample(LOOK_TASKS, plan.desk.generator(stream=1))
+        adapted = self.adapt(known.images, task.support.flatten(1))
+        points, origin = self._prepared(adapted)
+        centres = points.view(len(points), way, -1, points.shape[2]).mean(2)
+        queries = self.config.grouping.preparation.apply(adapted.embed(known.images, task.query.flatten(1)), origin)
+        distances = squared_distances(queries, centres).flatten(0, 1)
+        self.temperature = best_temperature(distances, task.query_labels.flatten(), points.shape[2])
 
-    def _probabilities(self, queries: Tensor) -> Tensor:
-        def one(parameters: Parameters, observations: Tensor, items: Tensor) -> Tensor:
-            return respond(self.model, parameters, observations, items)[1]
+    def _checked(self, adapted: Adapted, k: int) -> Adapted:
+        if k != self.plan.way:
+            raise InputError(
+                f"this learner was trained to tell {self.plan.way} classes apart, not {k}: train it for {k}."
+            )
+        if not all(bool(value.isfinite().all()) for value in adapted.parameters.values()):
+            inner = self.config.inner
+            raise InputError(
+                f"{inner.steps} inner steps of rate {inner.rate:g} diverged on the observations: lower it."
+            )
+        return adapted
 
-        logits: Tensor = vmap(one)(self.adapted, self.observations, queries)
-        return logits.detach().softmax(-1)
+    def _prepared(self, adapted: Adapted) -> tuple[Tensor, Tensor | None]:
+        """Prepared embeddings of the observations, and the origin that later items share."""
+        features = adapted.respond(adapted.observations[:, :0])[0]
+        preparation = self.config.grouping.preparation
+        origin = preparation.fit(features)
+        return preparation.apply(features, origin), origin
+
+    def _centred(
+        self, adapted: Adapted, points: Tensor, origin: Tensor | None, labels: Tensor, centres: Tensor
+    ) -> Clustering:
+        return AdaptedCentres(
+            adapted,
+            self.config.grouping,
+            points,
+            labels,
+            centres,
+            origin,
+            temperature=self.temperature,
+            balanced=self.balanced,
+        )

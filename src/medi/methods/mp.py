@@ -172,6 +172,7 @@ class MP(Method):
 
     name: ClassVar[str] = "mp"
     takes_sampler: ClassVar[bool] = True
+    embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MPConfig]] = {
         "default": MPConfig(images=1600),  # Conv-4 is bound by launching kernels: on a GPU large steps are free
         "cpu": MPConfig(queries=5, images=200, schedule=Schedule(steps=60, rate=3e-3)),

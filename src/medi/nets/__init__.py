@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from medi.errors import InputError, unknown_name
-from medi.nets.conv4 import Conv4
+from medi.nets.conv4 import Conv4, WideConv4, WideConv5
 from medi.nets.mlp import MLP
 from medi.nets.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
 from medi.nets.resnet18 import ResNet18
-from medi.nets.vgg16 import VGG16
+from medi.nets.vgg16 import STAGES, VGG16
 
 __all__ = [
     "NETWORKS",
@@ -23,6 +23,7 @@ __all__ = [
     "Norm",
     "build",
     "forward_together",
+    "last_stage",
     "place",
     "statistics_from",
 ]
@@ -30,7 +31,7 @@ __all__ = [
 Body = Conv4 | VGG16 | ResNet18 | MLP
 
 NETWORKS: Mapping[str, type[Body]] = MappingProxyType(
-    {"conv4": Conv4, "vgg16": VGG16, "resnet18": ResNet18, "mlp": MLP}
+    {"conv4": Conv4, "conv4-wide": WideConv4, "conv5-wide": WideConv5, "vgg16": VGG16, "resnet18": ResNet18, "mlp": MLP}
 )
 
 
@@ -85,6 +86,19 @@ def build(
     with torch.device("cpu"), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return Network(body(shape, norm=norm, **settings), embedding)
+
+
+def last_stage(network: Network) -> nn.Module:
+    """The part that is trained where all but the last stage of a network is frozen."""
+    match network.body:
+        case ResNet18():
+            return network.body.stages[-2:]
+        case Conv4():
+            return network.body.blocks[-1:]
+        case VGG16():
+            return network.body.layers[-len(STAGES[-1]) * 3 - 1 :]  # convolution, norm and ReLU each, and a pooling
+        case MLP():
+            return network.body.layers[-3:]
 
 
 def place(network: Network, device: torch.device) -> Network:

@@ -1,4 +1,4 @@
-"""Conv-4, the small network of the few-shot literature."""
+"""Conv-4, the small network of the few-shot literature, and two of its build with other widths."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 
 class Conv4(nn.Module):
     """Four blocks of 3x3 convolution to 64 channels, norm, ReLU and 2x2 max-pooling.
+
+    Attributes:
+        widths: Channels after each block.
 
     Args:
         shape: An item's shape, (c, h, w).
@@ -18,20 +22,36 @@ class Conv4(nn.Module):
     """
 
     smallest: ClassVar[int | None] = 16
+    widths: ClassVar[tuple[int, ...]] = (64, 64, 64, 64)
 
     def __init__(self, shape: tuple[int, ...], *, norm: Norm = "running") -> None:
         super().__init__()
         channels, height, width = shape
-        self.blocks = nn.Sequential(_block(channels, norm), *(_block(64, norm) for _ in range(3)))
-        self.width = 64 * (height // 16) * (width // 16)
+        steps = zip((channels, *self.widths), self.widths, strict=False)
+        self.blocks = nn.Sequential(*(_block(before, after, norm) for before, after in steps))
+        side = 2 ** len(self.widths)
+        self.width = self.widths[-1] * (height // side) * (width // side)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Embed images (n, c, h, w) as (n, 64 * (h // 16) * (w // 16)): 256 numbers at 32 x 32."""
+        """Embed images (n, c, h, w) as (n, width): 64 * (h // 16) * (w // 16), 256 numbers at 32 x 32."""
         features: Tensor = self.blocks(x)
         return features.flatten(1)
 
 
-def _block(channels: int, norm: Norm) -> nn.Sequential:
+class WideConv4(Conv4):
+    """Conv-4 with 64, 128, 256 and 256 channels: what the baselines use on Omniglot, 1024 numbers at 32 x 32."""
+
+    widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 256)
+
+
+class WideConv5(Conv4):
+    """Five blocks of 64, 128, 256, 512 and 512 channels: what DTC uses on CIFAR-100, 512 numbers at 32 x 32."""
+
+    smallest: ClassVar[int | None] = 32
+    widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 512, 512)
+
+
+def _block(channels: int, width: int, norm: Norm) -> nn.Sequential:
     # No bias: the norm takes it away again.
-    conv = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
-    return nn.Sequential(conv, normalisation(norm, 64), nn.ReLU(), nn.MaxPool2d(2))
+    conv = Conv2d(channels, width, 3, padding=1, bias=False)
+    return nn.Sequential(conv, normalisation(norm, width), nn.ReLU(), nn.MaxPool2d(2))

@@ -14,20 +14,30 @@ BATCH = {"cpu": 256, "cuda": 4096}
 """Images embedded at a time: large enough to fill the device, small enough for its memory."""
 
 
-def network_encoder(
-    model: nn.Module, device: torch.device, precision: Precision = "auto"
-) -> Callable[[Tensor], Tensor]:
+class NetworkEncoder:
     """A function from images (n, …) to features (n, d) float32, on the device, each image on its own.
 
     The network is in evaluation mode: what it normalises with was learnt from known classes, never from other images
     of the same call.
+
+    Attributes:
+        model: The network.
     """
 
-    def encode(images: Tensor) -> Tensor:
-        model.eval()
-        return in_batches(lambda batch: model(to_float(batch)).float(), device, images, precision=precision)
+    def __init__(self, model: nn.Module, device: torch.device, precision: Precision = "auto") -> None:
+        self.model, self.device, self.precision = model, device, precision
 
-    return encode
+    def __call__(self, images: Tensor) -> Tensor:
+        """Features (n, d) of images (n, …)."""
+        self.model.eval()
+        return in_batches(
+            lambda batch: self.model(to_float(batch)).float(), self.device, images, precision=self.precision
+        )
+
+
+def network_encoder(model: nn.Module, device: torch.device, precision: Precision = "auto") -> NetworkEncoder:
+    """The encoder that a trained network is."""
+    return NetworkEncoder(model, device, precision)
 
 
 @torch.inference_mode()

@@ -43,19 +43,48 @@ class BatchStatisticsNorm(nn.Module):
                 f"statistics are to come from the first {self.leading} items, but the batch has {len(x)}: "
                 "put observations and queries into one batch, observations first."
             )
-        dims = (0, *range(2, x.ndim))
+        reference = x if self.leading is None else x[: self.leading]
+        mean, variance = _Moments.apply(reference, (0, *range(2, x.ndim)))  # type: ignore[no-untyped-call]
         per_channel = (-1,) + (1,) * (x.ndim - 2)
-        reference = x[: self.leading]
-        if x.dtype in (torch.bfloat16, torch.float16):  # under autocast: too coarse to average in
-            reference = reference.float()
-        variance, mean = torch.var_mean(reference, dims, correction=0, keepdim=True)
         # One multiply-add over the batch: second-order gradients keep every intermediate, so memory is what counts.
         scale = self.weight.view(per_channel) * torch.rsqrt(variance + self.eps)
-        return torch.addcmul(self.bias.view(per_channel) - mean * scale, x, scale)
+        shift = self.bias.view(per_channel) - mean * scale
+        return torch.addcmul(shift.to(x.dtype), x, scale.to(x.dtype))
 
     def extra_repr(self) -> str:
         """Shown when the module is printed."""
         return f"{len(self.weight)}, eps={self.eps}"
+
+
+class _Moments(torch.autograd.Function):
+    """Mean and variance of x over some dimensions, which are kept with size 1; in float32 where x is coarser.
+
+    Its gradient is one multiply-add over x. Torch's own makes several passes, which add up in gradients of gradients.
+    """
+
+    @staticmethod
+    def forward(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        coarse = x.dtype in (torch.bfloat16, torch.float16)  # under autocast: too coarse to average in
+        variance, mean = torch.var_mean(x.float() if coarse else x, dims, correction=0, keepdim=True)
+        return mean, variance
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(inputs[0], output[0])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (of_mean, of_variance), (x, mean) = gradients, ctx.saved_tensors
+        count = x.numel() // mean.numel()
+        slope = of_variance * (2 / count)
+        shift = of_mean / count - slope * mean
+        return torch.addcmul(shift.to(x.dtype), x, slope.to(x.dtype)), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None], x: Tensor, dims: tuple[int, ...]) -> tuple[tuple[Tensor, ...], Any]:
+        # Tasks become one more dimension in front that is not averaged over.
+        moments = _Moments.apply(x.movedim(in_dims[0], 0), tuple(d + 1 for d in dims))  # type: ignore[no-untyped-call]
+        return moments, (0, 0)
 
 
 @contextmanager

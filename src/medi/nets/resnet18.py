@@ -7,6 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 
@@ -52,7 +53,7 @@ class ResidualBlock(nn.Module):
         )
         self.shortcut: nn.Module = nn.Identity()
         if stride > 1:
-            conv = nn.Conv2d(channels, width, 1, stride, bias=False)
+            conv = Conv2d(channels, width, 1, stride, bias=False)
             self.shortcut = nn.Sequential(conv, normalisation(norm, width))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,6 +61,6 @@ class ResidualBlock(nn.Module):
         return relu(self.shortcut(x) + self.residual(x))
 
 
-def _conv3x3(channels: int, width: int, stride: int = 1) -> nn.Conv2d:
+def _conv3x3(channels: int, width: int, stride: int = 1) -> Conv2d:
     # No bias: the norm that follows takes it away again.
-    return nn.Conv2d(channels, width, 3, stride, padding=1, bias=False)
+    return Conv2d(channels, width, 3, stride, padding=1, bias=False)

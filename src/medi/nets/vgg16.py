@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
@@ -29,7 +30,7 @@ class VGG16(nn.Module):
         for stage in STAGES:
             for width in stage:
                 # No bias: the norm takes it away again.
-                conv = nn.Conv2d(channels, width, 3, padding=1, bias=False)
+                conv = Conv2d(channels, width, 3, padding=1, bias=False)
                 layers += [conv, normalisation(norm, width), nn.ReLU()]
                 channels = width
             layers.append(nn.MaxPool2d(2))

@@ -229,7 +229,7 @@ def train_views(
         title="cata",
         settings={
             "known": known.fingerprint(),
-            "config": asdict(replace(config, soft=False)),  # how tasks are drawn comes after
+            "config": asdict(replace(config, soft=False, broad=False)),  # how tasks are drawn comes after
             "augmentation": asdict(augmentation),
         },
         validation=Validation(max(1, config.schedule.steps // config.looks), accuracy),

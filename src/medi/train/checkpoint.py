@@ -60,6 +60,10 @@ def unpack_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Ten
         index, key = name.split(".", 1)
         slots.setdefault(int(index), {})[key] = tensor
     optimiser.load_state_dict({"state": slots, "param_groups": facts["groups"]})
+    for parameter, state in optimiser.state.items():  # fused optimisers want the parameter's memory layout, too
+        for key, value in state.items():
+            if value.shape == parameter.shape:
+                state[key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -38,6 +39,32 @@ def mixed_precision(device: torch.device, precision: Precision) -> AbstractConte
     if precision == "bfloat16" or (precision == "auto" and device.type == "cuda"):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
+
+
+@contextmanager
+def tensor_float32(allowed: bool) -> Iterator[None]:
+    """Inside, a GPU's products and convolutions of float32 may (or may not) round their inputs to 11 bits (TF32)."""
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = products.allow_tf32, convolutions.allow_tf32
+    products.allow_tf32 = convolutions.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        products.allow_tf32, convolutions.allow_tf32 = before
+
+
+@contextmanager
+def cpu_threads(number: int) -> Iterator[None]:
+    """Let torch use so many threads for one operation, and as many as before afterwards.
+
+    Many small operations are done faster by one: on a busy machine two wait for each other at every one of them.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def wait_for(device: torch.device) -> None:

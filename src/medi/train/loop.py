@@ -48,15 +48,23 @@ Loss = Callable[[torch.Generator], Tensor]
 
 @dataclass(frozen=True)
 class Validation:
-    """Chooses the length of a training: the weights that scored best are the ones that stay.
+    """Looks at a model while it is trained; chooses the length of a training where it may.
 
     Attributes:
         every: Steps between two looks.
         score: Called with the model in evaluation mode; more is better.
+        keep_best: The weights that scored best are the ones that stay, not the last; otherwise a look is only logged.
+        name: What the score is called in the log.
     """
 
     every: int
     score: Callable[[], float]
+    keep_best: bool = True
+    name: str = "validation"
+
+
+class Diverged(InputError):
+    """A training whose loss or weights are no longer numbers."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ def train(
         desk: Device, seed, folder and progress.
         title: A short name: in the progress bar, and of the checkpoint's and the log's files.
         settings: JSON-able, all that the training depends on beside the schedule and the seed.
-        validation: Keeps the best weights on the way rather than the last.
+        validation: Scores the model on the way.
 
     Returns:
         Seconds the training took, those before an interruption included.
@@ -195,11 +203,11 @@ class _Run:
         self.model.eval()
         score = validation.score()
         self.model.train()
-        if score > self.best_score:
+        if validation.keep_best and score > self.best_score:
             self.best_score = score
             self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         if self.log:
-            append_to_journal(self.log, {"step": self.step, "validation": score})
+            append_to_journal(self.log, {"step": self.step, validation.name: score})
 
     def train_step(self) -> Tensor:
         """One batch, one update; returns the loss, still on the device."""
@@ -216,9 +224,10 @@ class _Run:
         return loss.detach()
 
     def note(self, loss: float) -> None:
-        """Log a mean loss; stop where it is no longer a number."""
-        if not math.isfinite(loss):
-            raise InputError(
+        """Log a mean loss; stop where it, or what was learnt, is no longer a number."""
+        # A finite loss may have had a gradient that was not: such weights must not become a checkpoint.
+        if not math.isfinite(loss) or not all(bool(p.isfinite().all()) for p in self.model.parameters()):
+            raise Diverged(
                 f"{self.title} diverged before step {self.step} at learning rate {self.schedule.rate:g}: "
                 "lower the rate; the last good checkpoint was kept."
             )

@@ -67,3 +67,20 @@ class Schedule:
 
     def _factor(self, name: str) -> float:
         return self.factors.get(name.split(".")[0], 1.0)
+
+
+@dataclass(frozen=True)
+class Drops(Schedule):
+    """A rate that drops at given shares of the length, as published recipes have it; `shape` means nothing here.
+
+    Attributes:
+        at: Shares of the length, 0.6 for after six tenths of the steps.
+        drop: What the rate is multiplied by each time.
+    """
+
+    at: tuple[float, ...] = ()
+    drop: float = 0.1
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        return self.rate * self.drop ** sum(step >= round(share * self.steps) for share in self.at)

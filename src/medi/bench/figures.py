@@ -1,0 +1,139 @@
+"""The figure of a comparison: bars of ACC for every method on each dataset, from `results.jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from medi.bench.grid import ALL
+from medi.bench.tables import Line, summarise
+from medi.data.facts import BENCHMARKS
+from medi.errors import InputError
+from medi.files import make_folder, write_atomically
+
+METHODS = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
+"""From left to right: published methods, then meta discovery."""
+TITLES = {"kmeans": "K-means"}
+COLOURS = {"kmeans": "#9a9a9a", "kcl": "#88ccee", "mcl": "#6699cc", "dtc": "#44aa99", "rs": "#117733"} | {
+    "mm": "#ddaa33",
+    "mp": "#bb5566",
+}
+REGIME = "honest"
+
+Kind = tuple[str, str, str | None]
+"""Method, config and sampler: one bar."""
+Panel = tuple[str, int | str]
+"""Dataset and number of observations."""
+
+
+def draw_comparison(rows: Sequence[dict[str, Any]], score: str) -> Figure:
+    """Bars of the honest ACC: a column a dataset, a row a number of observations.
+
+    Args:
+        rows: Of results.
+        score: The scoring set, of `medi.bench.grid.SCORES`.
+    """
+    lines = {
+        ((line.run.dataset, line.run.observations), _kind(line)): line
+        for line in summarise(rows)
+        if line.run.regime == REGIME and line.run.score == score
+    }
+    if not lines:
+        raise InputError(
+            f"no {REGIME} result was scored '{score}': run `medi bench run --score {score}`, or draw another."
+        )
+    datasets = [name for name in BENCHMARKS if any(panel[0] == name for panel, _ in lines)]
+    counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
+    kinds = sorted({kind for _, kind in lines}, key=_order)
+    size = (max(6.5, 1.2 + len(datasets) * (0.9 + 0.42 * len(kinds))), 1.3 + 2.6 * len(counts))
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(counts), len(datasets), squeeze=False, sharey=True)
+    for row, count in zip(panels, counts, strict=True):
+        for axes, dataset in zip(row, datasets, strict=True):
+            _draw_panel(axes, {kind: lines.get(((dataset, count), kind)) for kind in kinds})
+            axes.set_title(f"{BENCHMARKS[dataset].title}, {_observations(count)}", fontsize=10)
+        row[0].set_ylabel("ACC, %")
+    figure.supxlabel(_caption(list(lines.values()), score), fontsize=8)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, PDF or SVG, whole or not at all."""
+    form = path.suffix.lower().lstrip(".")
+    if form not in ("png", "pdf", "svg"):
+        raise InputError(f"{path} is no name of a picture: let it end in .png, .pdf or .svg.")
+    content = BytesIO()
+    figure.savefig(content, format=form, dpi=160)
+    make_folder(path.parent)
+    write_atomically(path, content.getvalue())
+
+
+def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
+    for place, (kind, line) in enumerate(bars.items()):
+        if line is None:
+            axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=7)
+            continue
+        height, spread = 100 * fmean(line.acc), _spread(line)
+        axes.bar(
+            place, height, width=0.75, color=COLOURS.get(kind[0], "#555555"), yerr=spread, capsize=3, error_kw={"lw": 1}
+        )
+        top = height + (spread or 0)
+        if line.oracle is not None:
+            axes.plot([place - 0.42, place + 0.42], [100 * line.oracle] * 2, color="black", lw=1.5)
+            top = max(top, 100 * line.oracle)
+        axes.text(place, top + 1, f"{height:.0f}", ha="center", va="bottom", fontsize=7)
+    if there := [line for line in bars.values() if line is not None]:
+        axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
+    axes.set_xticks(range(len(bars)), [_label(kind) for kind in bars], rotation=45, ha="right", fontsize=8)
+    axes.set_ylim(0, 109)
+    axes.set_xlim(-0.6, len(bars) - 0.4)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _kind(line: Line) -> Kind:
+    return line.run.method, line.run.config, line.run.sampler
+
+
+def _order(kind: Kind) -> tuple[int, str, str, str]:
+    method, config, sampler = kind
+    return (METHODS.index(method) if method in METHODS else len(METHODS), method, config, sampler or "")
+
+
+def _spread(line: Line) -> float | None:
+    """Half the length of an error bar in percent: the deviation over seeds, or of one seed the 95 % interval."""
+    if len(line.acc) > 1:
+        return 100 * stdev(line.acc)
+    return None if line.interval is None else 100 * line.interval
+
+
+def _label(kind: Kind) -> str:
+    method, config, sampler = kind
+    extra = [
+        part for part in (config if config != "default" else None, sampler if sampler != "uniform" else None) if part
+    ]
+    return " ".join([TITLES.get(method, method.upper()), *extra])
+
+
+def _observations(count: int | str) -> str:
+    return "all observations" if count == ALL else f"{count} observation{'s' * (count != 1)}"
+
+
+def _caption(lines: Sequence[Line], score: str) -> str:
+    seeds = sorted({len(line.acc) for line in lines})
+    if seeds[-1] > 1:
+        bars = "error bars: standard deviation over seeds"
+    elif any(line.interval is not None for line in lines):
+        bars = "error bars: 95 % interval over episodes"
+    else:
+        bars = "no error bars: a single draw"
+    number = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return (
+        f"Honest regime, scored {score}, {number} seed{'s' * (seeds[-1] > 1)}; {bars}. "
+        "Dotted: chance. Solid:\noracle (the observations grouped by their true classes), where it was run."
+    )

@@ -1,0 +1,138 @@
+"""Every table and figure of the paper, from one grid that can be interrupted and continued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from medi.bench.figures import draw_comparison, save_figure
+from medi.bench.grid import ALL, Run, expand
+from medi.bench.rows import read_rows
+from medi.bench.run import RESULTS, run_grid
+from medi.bench.tables import render, summarise
+from medi.data.benchmarks import Benchmark, load
+from medi.files import make_folder, write_atomically
+from medi.methods import METHODS
+from medi.progress import Reporter
+
+DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
+FEW = (5, 1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table or figure of the paper.
+
+    Attributes:
+        name: Of its files.
+        runs: Its runs with one seed.
+        drawn: The scoring set of its figure; None for a table alone.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    drawn: str | None = None
+
+
+def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
+    """What the paper shows, with our honest regime first.
+
+    Args:
+        datasets: Benchmarks.
+        abundant: Those of them whose novel classes have training images, so that all can be observed.
+    """
+
+    def runs(methods: Iterable[str], sampler: str, regimes: Sequence[str], score: str, **other: Any) -> tuple[Run, ...]:
+        samplers = {name: sampler if METHODS[name].takes_sampler else None for name in methods}
+        grid = {"datasets": datasets, "observations": FEW, "config": "default", "way": None, "seeds": [0]} | other
+        return tuple(expand(methods=list(samplers), samplers=samplers, regimes=regimes, score=score, **grid))
+
+    ablation = [
+        runs([method], sampler, regimes, "episode")
+        for method, regimes in (("mp", ("honest", "transductive", "grouped")), ("mm", ("honest",)))
+        for sampler in ("uniform", "cata")
+    ]
+    return [
+        Part("ablation", sum(ablation, ())),
+        Part("kmeans", sum((runs(["kmeans"], "uniform", ("honest",), score) for score in ("episode", "pooled")), ())),
+        Part("few-observations", runs(METHODS, "cata", ("honest",), "pooled"), drawn="pooled"),
+        Part("abundant", runs(METHODS, "cata", ("honest",), "pooled", datasets=abundant, observations=[ALL])),
+    ]
+
+
+def run_paper(
+    datasets: Sequence[str],
+    out: Path,
+    *,
+    seeds: Sequence[int],
+    episodes: int,
+    device: torch.device,
+    resume: bool,
+    reporter: Reporter,
+) -> list[Path]:
+    """Run what is missing, one seed over everything first; tables and figures are renewed after every part.
+
+    Returns:
+        The tables and figures.
+    """
+    abundant = [name for name in datasets if _can_observe_all(load(name, torch.device("cpu")))]
+    if left_out := sorted(set(datasets) - set(abundant)):
+        reporter.say(f"abundant: no training images of novel classes in {', '.join(left_out)}; left out.")
+    parts = parts_of(datasets, abundant)
+    written: list[Path] = []
+    for seed in seeds:
+        for part in parts:
+            runs = [replace(run, seed=seed) for run in part.runs]
+            everything = [replace(run, seed=s) for p in parts for run in p.runs for s in seeds]
+            done = {Run.of_row(row): row for row in read_rows(out / RESULTS)} if resume else {}
+            reporter.say(f"{part.name}, seed {seed}: {what_is_left(everything, done)}")
+            run_grid(runs, out, episodes=episodes, device=device, resume=resume, reporter=reporter)
+            resume = True
+            written += _write(part, read_rows(out / RESULTS), seeds, out)
+    return sorted(set(written))
+
+
+def what_is_left(runs: Sequence[Run], done: Mapping[Run, Mapping[str, Any]]) -> str:
+    """How many runs are missing and about how long they take, judged by those that are there."""
+    left = [run for run in dict.fromkeys(runs) if run not in done]
+    if not left:
+        return "nothing is left to run"
+    known = [
+        _mean_seconds(done, lambda other, run=run: (other.dataset, other.method) == (run.dataset, run.method))  # type: ignore[misc]
+        or _mean_seconds(done, lambda other, run=run: other.method == run.method)  # type: ignore[misc]
+        for run in left
+    ]
+    minutes = sum(seconds for seconds in known if seconds) / 60
+    unknown = sorted({run.method for run, seconds in zip(left, known, strict=True) if seconds is None})
+    estimate = f"at most about {minutes:.0f} min" if minutes else "no estimate yet"
+    return f"{len(left)} runs left, {estimate}" + (f"; nothing known of {', '.join(unknown)}" if unknown else "")
+
+
+def _mean_seconds(done: Mapping[Run, Mapping[str, Any]], like: Callable[[Run], bool]) -> float | None:
+    """Mean time of the finished runs that are alike; runs that share a training count it each, hence "at most"."""
+    seconds = [float(row["seconds"]) for run, row in done.items() if like(run)]
+    return fmean(seconds) if seconds else None
+
+
+def _can_observe_all(benchmark: Benchmark) -> bool:
+    return benchmark.novel_train is not None or benchmark.facts.families
+
+
+def _write(part: Part, rows: Sequence[dict[str, Any]], seeds: Sequence[int], out: Path) -> list[Path]:
+    """The part's table, and its figure where it has one, from what is there by now."""
+    wanted = {replace(run, seed=seed) for run in part.runs for seed in seeds}
+    mine = [row for row in rows if Run.of_row(row) in wanted]
+    if not mine:
+        return []
+    table = make_folder(out / "paper") / f"{part.name}.md"
+    write_atomically(table, render(summarise(mine), "md").encode())
+    if part.drawn is None:
+        return [table]
+    figure = table.with_suffix(".png")
+    save_figure(draw_comparison(mine, part.drawn), figure)
+    return [table, figure]

@@ -1,0 +1,40 @@
+"""A 2-D map of items: near on the map means alike, as far as two dimensions allow."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from torch import Tensor
+
+from medi.discover.evidence import compact
+
+FEWEST, MOST = 5, 2000
+"""Items from which t-SNE makes sense, and beyond which it takes too long: principal directions outside."""
+
+
+def map_positions(points: Tensor, seed: int) -> tuple[tuple[float, float], ...]:
+    """A place (x, y) from 0 to 1 for each of the points (n, d)."""
+    flat = compact(points.double()).numpy()
+    flat = flat - flat.mean(0)
+    if len(flat) < FEWEST or len(flat) > MOST or np.allclose(flat, 0):
+        places = _principal(flat)
+    else:
+        from sklearn.manifold import TSNE
+
+        with warnings.catch_warnings():  # identical items: their principal directions are undefined, and do not matter
+            warnings.simplefilter("ignore", RuntimeWarning)
+            start = 1e-4 * _principal(flat) / max(1e-12, float(_principal(flat).std()))
+            perplexity = min(30.0, (len(flat) - 1) / 3)
+            places = TSNE(perplexity=perplexity, init=start, random_state=seed, n_jobs=1).fit_transform(flat)
+    low, high = places.min(0), places.max(0)
+    unit = np.where(high > low, (places - low) / np.where(high > low, high - low, 1), 0.5)
+    return tuple((float(x), float(y)) for x, y in unit)
+
+
+def _principal(flat: np.ndarray) -> np.ndarray:
+    """The two directions in which points (n, d) differ most, as (n, 2)."""
+    u, s, _ = np.linalg.svd(flat, full_matrices=False)
+    places = np.zeros((len(flat), 2), dtype=np.float32)
+    places[:, : len(s)] = (u * s)[:, :2]
+    return places

@@ -1,0 +1,166 @@
+"""Learners that keep training on the observations: a network of its own for every bag.
+
+Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS). What does not depend on the observations
+is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from medi.data.augment import to_float
+from medi.errors import InputError
+from medi.methods.base import Assignment, Clustering, Learner
+from medi.nets.encode import in_batches
+from medi.progress import Silent
+from medi.train.devices import Precision
+from medi.train.loop import Desk
+from medi.train.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How long and how fast a network is trained on a bag.
+
+    Attributes:
+        epochs: Passes over the bag.
+        batch: Its items in a gradient step; all of them where it has fewer.
+        least: Fewest steps, whatever the passes come to: of a handful of items, a pass is a single step.
+        schedule: Rates; as many steps as the bag asks for.
+    """
+
+    epochs: int
+    batch: int
+    least: int = 1
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1))
+
+    def schedule_for(self, items: int) -> Schedule:
+        """The schedule of a bag of so many items."""
+        return replace(self.schedule, steps=max(self.least, self.epochs * self.steps_of_a_pass(items)))
+
+    def steps_of_a_pass(self, items: int) -> int:
+        """Gradient steps in which every item of the bag is seen about once."""
+        return math.ceil(items / self.batch)
+
+    def draw(self, items: int, generator: torch.Generator) -> Tensor:
+        """Indices of one step's items, none twice; on the generator's device."""
+        if items <= self.batch:
+            return torch.arange(items, device=generator.device)
+        return torch.randperm(items, generator=generator, device=generator.device)[: self.batch]
+
+
+def ramp(done: float, length: float) -> float:
+    """The weight exp(-5 (1 - done / length)²) of a consistency loss: from nearly nothing to 1, and 1 from then on."""
+    return math.exp(-5 * (1 - min(1.0, done / length)) ** 2) if length > 0 else 1.0
+
+
+class AdaptingLearner(Learner):
+    """Trains a network for every bag.
+
+    Args:
+        title: The method's name, for messages.
+        desk: Where bags are trained on, and who watches. Nothing of a bag is kept on disk.
+        network: Name of the network.
+        precision: Of the networks' answers.
+        training_seconds: What was trained before any bag.
+    """
+
+    def __init__(
+        self, title: str, desk: Desk, network: str, precision: Precision = "auto", training_seconds: float = 0.0
+    ) -> None:
+        self.title, self.desk, self.precision = title, desk, precision
+        self.network, self.training_seconds = network, training_seconds
+
+    @abstractmethod
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+        """Train a network on one bag.
+
+        Args:
+            images: (n, …) the observations.
+            k: Number of classes.
+            groups: (n,) their true classes, for the oracle alone.
+            desk: Where to, with a seed of this bag's own.
+
+        Returns:
+            A network from items (m, …) to logits (m, k), whose softmax are the probabilities of the clusters.
+        """
+
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> AdaptedClustering:
+        """Train on each bag in turn."""
+        seeds = torch.randint(2**31, (len(bag),), generator=generator, device=generator.device).tolist()
+        return self.cluster(encoded, bag, k, seeds)
+
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> AdaptedClustering:
+        """The same training with the true groups in place of what the method thinks of them."""
+        return self.cluster(encoded, bag, k, range(len(bag)), groups)
+
+    def cluster(
+        self, encoded: Tensor, bag: Tensor, k: int, seeds: Sequence[int], groups: Tensor | None = None
+    ) -> AdaptedClustering:
+        """Train on each bag with its own seed."""
+        if bag.shape[1] < k:
+            raise InputError(f"{bag.shape[1]} observations cannot show {k} classes: give more, or ask for fewer.")
+        models, reporter = [], self.desk.reporter
+        # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
+        of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
+        with of_bags.track(f"{self.title}: bags", len(bag)) as tick:
+            for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
+                desk = replace(self.desk, seed=seed, folder=None, reporter=of_steps)
+                truth = None if groups is None else groups[number]
+                models.append(self.adapt(encoded[items], k, truth, desk).eval())
+                tick(number + 1)
+        clustering = AdaptedClustering(self, models, encoded, bag, k, seeds)
+        if (fewest := int(clustering.used.min())) < k:
+            count = int((clustering.used < k).sum())
+            reporter.say(
+                f"{self.title}: the observations of {count} of {len(bag)} bags ended in fewer than {k} clusters "
+                f"(the fewest: {fewest}); the other clusters stay empty."
+            )
+        return clustering
+
+
+class AdaptedClustering(Clustering):
+    """Clusters that are outputs of networks, one for each bag.
+
+    Attributes:
+        used: (episodes,) int64, how many of the clusters have an observation: fewer than k after a collapse.
+    """
+
+    def __init__(
+        self,
+        learner: AdaptingLearner,
+        models: Sequence[nn.Module],
+        encoded: Tensor,
+        bag: Tensor,
+        k: int,
+        seeds: Sequence[int],
+    ) -> None:
+        self.learner, self.models, self.bag, self.k, self.seeds = learner, models, bag, k, seeds
+        self.labels, self.confidence = self.assign(encoded, bag)
+        self.used = torch.tensor([row.unique().numel() for row in self.labels])
+
+    def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
+        """The largest output for each item; norm layers use what they saw of known data and observations."""
+        answers = [
+            in_batches(
+                lambda batch, model=model: model(to_float(batch)).float().softmax(-1),
+                self.learner.desk.device,
+                encoded[row],
+                precision=self.learner.precision,
+            )
+            for model, row in zip(self.models, items, strict=True)
+        ]
+        confidence, labels = torch.stack(answers).max(-1)
+        return Assignment(labels, confidence)
+
+    def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
+        """Train anew on observations and items together, none of them labelled."""
+        together = self.learner.cluster(encoded, torch.cat([self.bag, items], 1), self.k, self.seeds)
+        observed = self.bag.shape[1]
+        return Assignment(together.labels[:, observed:], together.confidence[:, observed:])

@@ -1,0 +1,196 @@
+"""DTC: deep transfer clustering (Han et al. 2019), in the variant with consistency between two augmentations.
+
+A network that knows the known classes gets a new last layer, the observations' principal components, and centres in
+that space, those of k-means. Both are then trained together: soft assignments are drawn towards a sharpened version
+of themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.cluster.kmeans import kmeans, squared_distances
+from medi.data.augment import augment, to_float
+from medi.data.facts import Augmentation
+from medi.data.images import ImageSet
+from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.base import Learner, Method, Plan
+from medi.methods.starts import CHARACTERS, CHARACTERS_FULL, CPU, Start, started
+from medi.nets import Network
+from medi.nets.encode import in_batches, network_encoder
+from medi.train.loop import Desk, train
+from medi.train.schedule import Drops, Schedule
+
+
+@dataclass(frozen=True)
+class DTCConfig:
+    """Settings of DTC.
+
+    Attributes:
+        start: What the network learns from known classes.
+        stage: Training on the observations.
+        consistency: Weight of the squared difference between the assignments of two augmentations.
+        warm_up: Share of the training before that difference counts; its weight then ramps up to the end.
+        refresh: Passes over the bag between two new targets.
+    """
+
+    start: Start = field(default_factory=Start)
+    stage: Stage = field(
+        default_factory=lambda: Stage(
+            epochs=30, batch=256, least=100, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd", decay=5e-4)
+        )
+    )
+    consistency: float = 10.0
+    warm_up: float = 0.1
+    refresh: int = 5
+
+
+def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Mean (d,) and the first components (at most k, d) of points (n, d): fewer where n or d is below k."""
+    mean = points.mean(0)
+    _, _, directions = torch.linalg.svd(points - mean, full_matrices=False)
+    return mean, directions[:k]
+
+
+def sharpened(q: Tensor) -> Tensor:
+    """The target t_ik in proportion to q_ik² / sum_i q_ik, of soft assignments (n, k) whose rows sum to 1."""
+    weight = q.square() / q.sum(0).clamp_min(torch.finfo(q.dtype).tiny)
+    return weight / weight.sum(1, keepdim=True)
+
+
+def divergence(target: Tensor, log_q: Tensor) -> Tensor:
+    """KL(t || q), the mean over items (n, k)."""
+    return functional.kl_div(log_q, target, reduction="batchmean")
+
+
+class SoftClusters(nn.Module):
+    """A network, a linear layer and centres; an item's weight for a centre is 1 / (1 + squared distance)."""
+
+    def __init__(self, network: Network, mean: Tensor, components: Tensor, centres: Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.project = nn.Linear(network.width, len(components), device=mean.device)
+        with torch.no_grad():
+            self.project.weight.copy_(components)
+            self.project.bias.copy_(-components @ mean)
+        self.centres = nn.Parameter(centres.clone())
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (n, k) whose softmax are the soft assignments of images (n, …)."""
+        features = self.network(images).float()
+        with torch.autocast(features.device.type, enabled=False):
+            return -squared_distances(self.project(features), self.centres).log1p()
+
+
+class DTC(Method):
+    """Deep transfer clustering."""
+
+    name: ClassVar[str] = "dtc"
+    configs: ClassVar[Mapping[str, DTCConfig]] = {
+        "default": DTCConfig(),
+        "svhn": DTCConfig(stage=replace(DTCConfig().stage, schedule=Schedule(steps=1, rate=0.002, optimiser="sgd"))),
+        "characters": DTCConfig(CHARACTERS, consistency=100.0),
+        "cpu": DTCConfig(
+            CPU,
+            stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
+        ),
+        # 180 epochs of 25,000 images; the rates of the start are not part of the published facts.
+        "full": DTCConfig(
+            Start(batch=128, schedule=Drops(steps=35_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))),
+            stage=Stage(
+                epochs=100, batch=128, schedule=Schedule(steps=1, rate=0.05, optimiser="sgd", shape="constant")
+            ),
+        ),
+        "full-svhn": DTCConfig(
+            Start(batch=128, schedule=Drops(steps=28_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))),
+            stage=Stage(
+                epochs=60, batch=128, schedule=Schedule(steps=1, rate=0.001, optimiser="sgd", shape="constant")
+            ),
+        ),
+        "full-cifar100": DTCConfig(
+            Start(
+                "classes", "conv5-wide", 128, Drops(steps=56_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
+            ),
+            stage=Stage(
+                epochs=100, batch=128, schedule=Schedule(steps=1, rate=0.05, optimiser="sgd", shape="constant")
+            ),
+            refresh=10,
+        ),
+        "full-omniglot": DTCConfig(
+            CHARACTERS_FULL,
+            stage=Stage(epochs=100, batch=100, schedule=Schedule(steps=1, shape="constant")),
+            consistency=100.0,
+        ),
+    }
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu", "svhn": "svhn", "omniglot": "characters"}
+    recipes: ClassVar[Mapping[str, str]] = {name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")}
+
+    def __init__(self, config: DTCConfig) -> None:
+        self.settings = config
+
+    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+        """Train the network on known classes, or find it trained."""
+        network, seconds = started(known, self.settings.start, plan)
+        return DTCLearner(network, self.settings, plan.augmentation, plan.desk, seconds)
+
+
+class DTCLearner(AdaptingLearner):
+    """Trains projection, centres and network on each bag."""
+
+    def __init__(
+        self, start: Network, config: DTCConfig, augmentation: Augmentation, desk: Desk, seconds: float = 0.0
+    ) -> None:
+        super().__init__("dtc", desk, config.start.network, config.stage.schedule.precision, seconds)
+        self.start, self.config, self.augmentation = start, config, augmentation
+
+    def begin(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> SoftClusters:
+        """The network before training on a bag (n, …): components of its features and the centres of k-means there."""
+        features = network_encoder(self.start, desk.device, self.precision)(images).clone()
+        mean, components = principal_components(features, k)
+        points = (features - mean) @ components.mT
+        if groups is None:
+            centres = kmeans(points[None], k, generator=desk.generator(stream=1)).centres[0]
+        else:
+            member = functional.one_hot(groups, k).to(points)
+            centres = member.mT @ points / member.sum(0).clamp_min(1)[:, None]
+        return SoftClusters(deepcopy(self.start), mean, components, centres).to(desk.device)
+
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+        """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
+        config, stage = self.config, self.config.stage
+        model, schedule = self.begin(images, k, groups, desk), stage.schedule_for(len(images))
+        every = config.refresh * stage.steps_of_a_pass(len(images))
+        steps, target = count(), torch.empty(0)
+
+        def assignments() -> Tensor:
+            model.eval()
+            q = in_batches(
+                lambda batch: model(to_float(batch)).softmax(-1), desk.device, images, precision=self.precision
+            )
+            model.train()
+            torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
+            return q.clone()
+
+        def loss(generator: torch.Generator) -> Tensor:
+            nonlocal target
+            step = next(steps)
+            if step % every == 0:
+                target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
+            items = stage.draw(len(images), generator)
+            log_q, other = (
+                model(augment(images[items], self.augmentation, generator)).log_softmax(-1) for _ in range(2)
+            )
+            done = step / schedule.steps - config.warm_up
+            weight = config.consistency * ramp(done, 1 - config.warm_up) if done >= 0 else 0.0
+            return divergence(target[items], log_q) + weight * functional.mse_loss(log_q.exp(), other.exp())
+
+        train(model, loss, schedule, desk, title=self.title, settings={})
+        return model

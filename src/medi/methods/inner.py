@@ -1,0 +1,205 @@
+"""MM's mathematics: label-free gradient steps on the observations of many tasks at once, and losses through them.
+
+Only the forward pass is batched over tasks by `vmap`. Gradients are taken outside it, by one call for all tasks: the
+tasks' losses are summed, and no task's parameters touch another's loss. Both orders then run in torch's own engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from medi.errors import InputError
+from medi.nets import statistics_from
+
+Parameters = Mapping[str, Tensor]
+Pairs = Literal["rank", "label"]
+
+
+@dataclass(frozen=True)
+class InnerSteps:
+    """Gradient steps on a task's observations.
+
+    Attributes:
+        steps: How many.
+        rate: Their size.
+        top: Two items are taken for similar where their sets of so many largest features are equal.
+        first_order: Treat the gradients as constants when differentiating through them: cheaper, less exact.
+        recompute: Keep the parameters before each step alone and take the step again on the way back: a third more
+            time, a fraction of the memory.
+        precision: float32 or bfloat16, of activations; parameters and statistics stay float32.
+    """
+
+    steps: int = 10
+    rate: float = 0.01
+    top: int = 10
+    first_order: bool = False
+    recompute: bool = False
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.top < 1 or not self.rate > 0:
+            raise InputError(
+                f"{self.steps} inner steps of rate {self.rate} with the {self.top} largest features: "
+                "give no negative number of steps, a rate above 0 and at least one feature."
+            )
+
+
+class Clusterer(nn.Module):
+    """An embedding and a linear head on it, one output a cluster."""
+
+    def __init__(self, body: nn.Module, width: int, clusters: int) -> None:
+        super().__init__()
+        self.body, self.head = body, nn.Linear(width, clusters)
+
+    def forward(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings (n, width) and logits (n, clusters) of items (n, …)."""
+        embedded = self.body(items)
+        return embedded, self.head(embedded)
+
+
+def rank_pairs(features: Tensor, top: int) -> Tensor:
+    """Which items (…, n, d) share the same set of `top` largest features: (…, n, n) of ones and zeros."""
+    largest = features.topk(min(top, features.shape[-1])).indices
+    member = torch.zeros_like(features).scatter(-1, largest, 1.0)
+    return (member @ member.mT > largest.shape[-1] - 0.5).to(features.dtype)
+
+
+def label_pairs(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Which items share their label (…, n): (…, n, n) of ones and zeros."""
+    return (labels[..., :, None] == labels[..., None, :]).to(dtype)
+
+
+def pair_loss(logits: Tensor, similar: Tensor) -> Tensor:
+    """Eq. 3: binary cross-entropy of p_i . p_j against pair labels, over all ordered pairs, i = j included.
+
+    Args:
+        logits: (…, n, clusters).
+        similar: (…, n, n) of ones and zeros.
+
+    Returns:
+        The mean over pairs, (…).
+    """
+    p = logits.softmax(-1)
+    together = (p @ p.mT).clamp(1e-7, 1 - 1e-7)
+    return -(similar * together.log() + (1 - similar) * (1 - together).log()).mean((-2, -1))
+
+
+def respond(
+    model: nn.Module, parameters: Parameters, items: Tensor, *, leading: int | None = None, precision: str = "float32"
+) -> tuple[Tensor, Tensor]:
+    """Embeddings (tasks, n, width) and logits (tasks, n, clusters) of each task's items under its own parameters.
+
+    Args:
+        model: A `Clusterer`, whose own parameters are not used.
+        parameters: (tasks, …) each.
+        items: (tasks, n, …), floats.
+        leading: Normalise by the first so many items of a task alone; None for all of them.
+        precision: Of activations; results are as precise as the parameters.
+    """
+
+    def one(parameters: Parameters, items: Tensor) -> tuple[Tensor, Tensor]:
+        answers: tuple[Tensor, Tensor] = functional_call(model, dict(parameters), (items,))
+        return answers
+
+    statistics: AbstractContextManager[object] = statistics_from(model, leading) if leading else nullcontext()
+    # Without a cache of cast weights: they change at every step, and a CUDA graph must not depend on one.
+    half = torch.autocast(items.device.type, torch.bfloat16, precision == "bfloat16", cache_enabled=False)
+    with statistics, half:
+        embedded, logits = vmap(one)(dict(parameters), items)
+    dtype = next(iter(parameters.values())).dtype
+    return embedded.to(dtype), logits.to(dtype)
+
+
+def adapt(
+    model: nn.Module, start: Parameters, observations: Tensor, inner: InnerSteps, similar: Tensor | None = None
+) -> Parameters:
+    """Each task's parameters (tasks, …) after the inner steps on its observations (tasks, n, …).
+
+    They can be differentiated with respect to the start where that requires gradients.
+
+    Args:
+        model: A `Clusterer`, whose own parameters are not used.
+        start: Where the steps start, the same for all tasks.
+        observations: Items of each task, floats.
+        inner: Number and size of the steps.
+        similar: (tasks, n, n) pair labels to use instead of rank statistics: for the oracle and for tests.
+    """
+    names = list(start)
+    second_order = torch.is_grad_enabled() and not inner.first_order and any(v.requires_grad for v in start.values())
+
+    def loss(values: Sequence[Tensor]) -> Tensor:
+        parameters = dict(zip(names, values, strict=True))
+        embedded, logits = respond(model, parameters, observations, precision=inner.precision)
+        return pair_loss(logits, rank_pairs(embedded.detach(), inner.top) if similar is None else similar).sum()
+
+    def step(values: Sequence[Tensor], graph: bool) -> tuple[Tensor, ...]:
+        with torch.enable_grad():
+            at = values if graph else [value.detach().requires_grad_() for value in values]
+            gradients = torch.autograd.grad(loss(at), at, create_graph=graph)
+        return tuple(torch.add(*both, alpha=-inner.rate) for both in zip(values, gradients, strict=True))
+
+    values: Sequence[Tensor] = [value.expand(len(observations), *value.shape) for value in start.values()]
+    for _ in range(inner.steps):
+        if second_order and inner.recompute:
+            values = _Recomputed.apply(step, *values)  # type: ignore[no-untyped-call]
+        else:
+            values = step(values, second_order)
+    return dict(zip(names, values, strict=True))
+
+
+class _Recomputed(torch.autograd.Function):
+    """A step that keeps nothing but where it started; on the way back it is taken again, this time with a graph."""
+
+    @staticmethod
+    def forward(ctx: Any, step: Callable[..., tuple[Tensor, ...]], *values: Tensor) -> tuple[Tensor, ...]:
+        ctx.step = step
+        ctx.save_for_backward(*values)
+        return step(values, False)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        start = [value.detach().requires_grad_() for value in ctx.saved_tensors]
+        with torch.enable_grad():
+            end = ctx.step(start, True)
+            return None, *torch.autograd.grad(end, start, gradients)
+
+
+def outer_loss(
+    model: nn.Module,
+    start: Parameters,
+    observations: Tensor,
+    queries: Tensor,
+    labels: Tensor,
+    inner: InnerSteps,
+    pairs: Pairs = "label",
+    similar: Tensor | None = None,
+) -> Tensor:
+    """The tasks' mean loss: adapt on observations (tasks, n, …), then score the pairs of queries (tasks, m, …).
+
+    Queries are normalised by the statistics of the observations, as they will be at discovery.
+
+    Args:
+        model: A `Clusterer`, whose own parameters are not used.
+        start: Where the inner steps start.
+        observations: Items to adapt on, floats.
+        queries: Items to be told apart afterwards, floats.
+        labels: (tasks, m) their classes.
+        inner: The steps.
+        pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
+        similar: (tasks, n, n) pair labels of the observations, instead of rank statistics.
+    """
+    adapted = adapt(model, start, observations, inner, similar)
+    shown = observations.shape[1]
+    together = torch.cat([observations, queries], 1)
+    embedded, logits = respond(model, adapted, together, leading=shown, precision=inner.precision)
+    embedded, logits = embedded[:, shown:], logits[:, shown:]
+    alike = label_pairs(labels, logits.dtype) if pairs == "label" else rank_pairs(embedded.detach(), inner.top)
+    return pair_loss(logits, alike).mean()

@@ -1,0 +1,97 @@
+"""Settings of MM, and the named ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from medi.errors import InputError, unknown_name
+from medi.methods.embedding import Grouping
+from medi.methods.inner import InnerSteps, Pairs
+from medi.train.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class MMConfig:
+    """Settings of MM.
+
+    Attributes:
+        network: A name in `medi.nets.NETWORKS`.
+        embedding: Size of the embedding; None for the network's own.
+        inner: The label-free steps.
+        inner_pairs: What makes two observations similar in training: equal sets of largest features (`rank`), or their
+            class (`label`). At discovery there are no classes, and it is always rank.
+        outer_pairs: The same of queries. The paper's text says class, its equation rank.
+        tasks: Tasks in a gradient step; None for the paper's 16, or 8 of more than five classes.
+        held_out: Share of the known classes kept out of training, for the log alone: discovery is scored on them every
+            200 tasks. At least as many as a task has classes, and none where that would leave fewer than four times
+            as many: a class held out is a class not learnt from. Where none is, known classes are scored.
+        capture: On a GPU, record the step once as a CUDA graph and replay it: small networks wait for launches.
+        tf32: On a GPU, let products of float32 numbers use TF32.
+        schedule: Length and rates of the outer training.
+        readout: The head's largest output (`head`), or clusters of the adapted embedding (`cluster`).
+        grouping: How the embedding is clustered, where it is.
+    """
+
+    network: str = "conv4"
+    embedding: int | None = None
+    inner: InnerSteps = field(default_factory=InnerSteps)
+    inner_pairs: Pairs = "rank"
+    outer_pairs: Pairs = "label"
+    tasks: int | None = None
+    held_out: float = 0.05
+    capture: bool = True
+    tf32: bool = True
+    schedule: Schedule = field(
+        default_factory=lambda: Schedule(steps=400, rate=1e-3, shape="constant", clip=10.0, precision="float32")
+    )
+    readout: Literal["head", "cluster"] = "head"
+    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True))
+
+    def __post_init__(self) -> None:
+        for pairs in (self.inner_pairs, self.outer_pairs):
+            if pairs not in get_args(Pairs):
+                raise unknown_name("kind of pairs", pairs, get_args(Pairs))
+        if self.readout not in ("head", "cluster"):
+            raise unknown_name("readout", self.readout, ("head", "cluster"))
+        if not 0 <= self.held_out < 1:
+            raise InputError(f"held_out={self.held_out} is no share of the known classes: give 0 to below 1.")
+
+
+def _candidates() -> dict[str, MMConfig]:
+    """What `medi bench choose` compares with the default; the last two for sets that a CPU trains on in a minute."""
+    cpu = MMConfig(
+        network="mlp",
+        inner=InnerSteps(steps=5, rate=0.05),
+        tasks=4,
+        schedule=Schedule(steps=100, rate=1e-3, clip=10.0, precision="float32"),
+    )
+    return {
+        "cluster": MMConfig(readout="cluster"),
+        "bfloat16": MMConfig(inner=InnerSteps(precision="bfloat16")),
+        "first-order": MMConfig(inner=InnerSteps(first_order=True)),
+        "label": MMConfig(inner_pairs="label"),
+        "rank": MMConfig(outer_pairs="rank"),
+        "large-steps": MMConfig(inner=InnerSteps(rate=0.05)),
+        "cosine": MMConfig(schedule=Schedule(steps=400, rate=2e-3, clip=10.0, precision="float32")),
+        "long": MMConfig(schedule=Schedule(steps=1000, rate=2e-3, clip=10.0, precision="float32")),
+        "cpu": cpu,
+        "cpu-cluster": replace(cpu, readout="cluster"),
+    }
+
+
+CONFIGS: Mapping[str, MMConfig] = MappingProxyType(
+    {
+        "default": MMConfig(),
+        "paper": MMConfig(
+            network="vgg16",
+            inner=InnerSteps(rate=0.001, recompute=True),  # 20-way tasks of a VGG-16 fill a GPU otherwise
+            outer_pairs="rank",
+            # Clipped: at this rate, with momentum, gradients reach norms of thousands.
+            schedule=Schedule(steps=400, rate=0.4, optimiser="sgd", shape="constant", clip=10.0, precision="float32"),
+        ),
+        **_candidates(),
+    }
+)

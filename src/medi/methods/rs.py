@@ -1,0 +1,240 @@
+"""RS: rank statistics (Han et al. 2020).
+
+A network learns from images without labels (RotNet), then its last stage learns the known classes, then two heads
+learn together: one the known classes, one the novel ones. Two novel images are taken to be of one class where the sets
+of their largest features are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.data.augment import augment
+from medi.data.images import ImageSet
+from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.base import Learner, Method, Plan
+from medi.methods.inner import rank_pairs
+from medi.methods.starts import CHARACTERS, CHARACTERS_FULL, CPU, Start, linear, started
+from medi.nets import Network, last_stage
+from medi.train.loop import Desk, train
+from medi.train.schedule import Drops, Schedule
+
+
+@dataclass(frozen=True)
+class RSConfig:
+    """Settings of RS.
+
+    Attributes:
+        start: The first stage.
+        supervised: Rates of the second stage, the last stage of the network on known classes; None leaves it out.
+        only_last: Freeze all but the last stage of the network after the start.
+        stage: Training on the observations.
+        known: Known images beside the observations in each of its gradient steps.
+        top: Size of the sets of largest features.
+        consistency: Final weight of the squared difference between two views of an image.
+        ramp: Share of the training in which that weight is reached.
+    """
+
+    start: Start = field(default_factory=lambda: Start("rotations"))
+    supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
+    only_last: bool = True
+    stage: Stage = field(
+        default_factory=lambda: Stage(
+            epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
+        )
+    )
+    known: int = 128
+    top: int = 5
+    consistency: float = 5.0
+    ramp: float = 0.25
+
+
+class Outputs(NamedTuple):
+    """Features (n, d) and logits (n, known classes) and (n, novel classes)."""
+
+    features: Tensor
+    known: Tensor
+    novel: Tensor
+
+
+def _full(known: int, consistency: float, ramp: float) -> RSConfig:
+    """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
+    steps = known // 128
+    tenths = tuple(i / 10 for i in range(1, 10))
+    return RSConfig(
+        Start(
+            "rotations",
+            batch=512,  # 128 images in each of four positions
+            schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
+        ),
+        supervised=Drops(100 * steps, rate=0.1, optimiser="sgd", decay=1e-4, at=tenths, drop=0.5),
+        stage=Stage(epochs=200, batch=64, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
+        known=64,
+        consistency=consistency,
+        ramp=ramp,
+    )
+
+
+def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
+    """Binary cross-entropy of p_i . p'_j over all ordered pairs; zero for no items at all.
+
+    Args:
+        p: (n, k) probabilities of one view.
+        other: (n, k) probabilities of another view.
+        similar: (n, n) of ones and zeros.
+    """
+    if not len(p):
+        return p.sum()  # a mean of nothing would not be a number
+    together = (p @ other.mT).clamp(1e-7, 1 - 1e-7)
+    return functional.binary_cross_entropy(together, similar)
+
+
+def joint_loss(
+    view: Outputs, other: Outputs, labels: Tensor, *, top: int, consistency: float, similar: Tensor | None = None
+) -> Tensor:
+    """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
+
+    Args:
+        view: Outputs for n items, the known ones first.
+        other: Outputs for another augmentation of the same items.
+        labels: (known,) classes of the known items.
+        top: Size of the sets of largest features.
+        consistency: Weight of the agreement.
+        similar: (novel, novel) pair labels to use instead of rank statistics: for the oracle.
+    """
+    known = len(labels)
+    if similar is None:
+        similar = rank_pairs(view.features[known:].detach(), top)
+    p, p_other = view.novel.softmax(-1), other.novel.softmax(-1)
+    agreement = functional.mse_loss(view.known.softmax(-1), other.known.softmax(-1)) + functional.mse_loss(p, p_other)
+    return (
+        functional.cross_entropy(view.known[:known], labels)
+        + shared_cluster_loss(p[known:], p_other[known:], similar)
+        + consistency * agreement
+    )
+
+
+class TwoHeads(nn.Module):
+    """A network with a head for the known classes and one for the novel classes."""
+
+    def __init__(self, network: Network, known: nn.Linear, novel: nn.Linear) -> None:
+        super().__init__()
+        self.network, self.known, self.novel = network, known, novel
+
+    def outputs(self, images: Tensor) -> Outputs:
+        """Features and the logits of both heads for images (n, …), in full precision."""
+        features = self.network(images).relu()
+        return Outputs(features.float(), self.known(features).float(), self.novel(features).float())
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (n, k) of the novel classes."""
+        return self.outputs(images).novel
+
+
+class RS(Method):
+    """Rank statistics."""
+
+    name: ClassVar[str] = "rs"
+    configs: ClassVar[Mapping[str, RSConfig]] = {
+        "default": RSConfig(),
+        "cifar100": RSConfig(consistency=50.0, ramp=0.75),
+        "svhn": RSConfig(consistency=50.0, ramp=0.4),
+        "characters": RSConfig(
+            CHARACTERS,
+            supervised=None,
+            only_last=False,
+            stage=Stage(epochs=60, batch=64, least=300, schedule=Schedule(steps=1, rate=2e-3)),
+            consistency=100.0,
+            ramp=0.01,
+        ),
+        "cpu": RSConfig(
+            CPU,
+            supervised=None,
+            stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
+            known=64,
+        ),
+        "full": _full(25_000, consistency=5.0, ramp=0.25),
+        "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
+        "full-svhn": _full(20_000, consistency=50.0, ramp=0.4),
+        "full-omniglot": RSConfig(
+            CHARACTERS_FULL,
+            supervised=None,
+            only_last=False,
+            stage=Stage(epochs=100, batch=32, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
+            known=68,
+            consistency=100.0,
+            ramp=0.01,
+        ),
+    }
+    chosen: ClassVar[Mapping[str, str]] = {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar100": "cifar100",
+        "svhn": "svhn",
+        "omniglot": "characters",
+    }
+    recipes: ClassVar[Mapping[str, str]] = {name: f"full-{name}" for name in ("cifar100", "svhn", "omniglot")}
+
+    def __init__(self, config: RSConfig) -> None:
+        self.settings = config
+
+    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+        """The first two stages, or where they were trained before."""
+        config, desk = self.settings, plan.desk
+        network, seconds = started(known, config.start, plan)
+        head = linear(network.width, known.n_classes, desk)
+        if config.only_last:
+            network.requires_grad_(False)
+            last_stage(network).requires_grad_(True)
+        if config.supervised is not None:
+            model = nn.Sequential(network, head)
+
+            def loss(generator: torch.Generator) -> Tensor:
+                items = torch.randint(len(known), (config.start.batch,), generator=generator, device=desk.device)
+                logits = model(augment(known.images[items], plan.augmentation, generator))
+                return functional.cross_entropy(logits, known.labels[items])
+
+            settings = plan.settings(known, config.start) | {
+                "start": asdict(config.start.schedule),
+                "only_last": config.only_last,
+            }
+            seconds += train(model, loss, config.supervised, desk, title="supervised", settings=settings)
+        return RSLearner(network, head, known, config, plan, seconds)
+
+
+class RSLearner(AdaptingLearner):
+    """Trains both heads, and what is not frozen, on known images and each bag together."""
+
+    def __init__(
+        self, start: Network, head: nn.Linear, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
+    ) -> None:
+        super().__init__("rs", plan.desk, config.start.network, config.stage.schedule.precision, seconds)
+        self.start, self.head, self.known = start, head, known
+        self.config, self.augmentation = config, plan.augmentation
+
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+        """Known images and the bag's, each step as many of either, so that no step is without novel pairs."""
+        config, known, stage = self.config, self.known, self.config.stage
+        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), linear(self.start.width, k, desk))
+        schedule, steps = stage.schedule_for(len(images)), count()
+
+        def loss(generator: torch.Generator) -> Tensor:
+            novel = stage.draw(len(images), generator)
+            shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
+            batch = torch.cat([known.images[shown], images[novel]])
+            view, other = (model.outputs(augment(batch, self.augmentation, generator)) for _ in range(2))
+            weight = config.consistency * ramp(next(steps) / schedule.steps, config.ramp)
+            similar = None if groups is None else (groups[novel][:, None] == groups[novel]).float()
+            with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
+                return joint_loss(view, other, known.labels[shown], top=config.top, consistency=weight, similar=similar)
+
+        train(model, loss, schedule, desk, title=self.title, settings={})
+        return model

@@ -1,0 +1,201 @@
+"""The similarity network of KCL and MCL, and the clustering that follows its judgement.
+
+On known classes a network learns to tell whether two images show the same class. On novel images a second network
+with one output a cluster is trained to agree with it, pair by pair; KCL and MCL differ in the loss of a pair alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.data.augment import augment
+from medi.data.facts import Augmentation
+from medi.data.images import ImageSet
+from medi.methods.adapting import AdaptingLearner, Stage
+from medi.methods.base import Learner, Method, Plan
+from medi.nets import Network, build, place
+from medi.tasks.episodes import UniformSampler
+from medi.train.loop import Desk, train
+from medi.train.schedule import Drops, Schedule
+
+PairLoss = Callable[[Tensor, Tensor], Tensor]
+"""From logits (n, k) and pair labels (n, n) of ones and zeros to a number."""
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How the similarity network is trained.
+
+    Attributes:
+        network: A name in `medi.nets.NETWORKS`.
+        classes: Known classes in a gradient step; all of them where there are fewer.
+        each: Images of each.
+        schedule: Length and rates.
+    """
+
+    network: str = "resnet18"
+    classes: int = 20
+    each: int = 5
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle"))
+
+
+@dataclass(frozen=True)
+class PairConfig:
+    """Settings of KCL and MCL.
+
+    Attributes:
+        similarity: The network that judges pairs.
+        start: Where the clustering network's weights come from: the similarity network, or nowhere.
+        hidden: Size of the layer between features and clusters.
+        stage: Training on the observations.
+    """
+
+    similarity: Similarity = field(default_factory=Similarity)
+    start: Literal["similarity", "random"] = "similarity"
+    hidden: int = 512
+    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least=300))
+
+
+def _full(network: str, known: int, classes: int) -> PairConfig:
+    """The published recipe for so many known images: 50 and 150 epochs, batches of 20 classes x 5 and of 100."""
+    return PairConfig(
+        Similarity(network, schedule=Drops(steps=50 * known // (5 * min(20, classes)), at=(0.6, 0.8))),
+        start="random",
+        stage=Stage(epochs=150, batch=100, schedule=Drops(steps=1, at=(2 / 3,))),
+    )
+
+
+class SimilarityNetwork(nn.Module):
+    """concat(z_i, z_j) -> Linear(2d, 4d), norm, ReLU, Linear(4d, 2) for every ordered pair of a batch."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        width = network.width
+        self.network = network
+        self.first, self.norm, self.last = (
+            nn.Linear(2 * width, 4 * width),
+            nn.BatchNorm1d(4 * width),
+            nn.Linear(4 * width, 2),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (n, n, 2) of "different" and "same" for images (n, …)."""
+        z = self.network(images)
+        # The layer on a concatenation is a sum of two layers: n products of size d instead of n² of size 2d.
+        of_first, of_second = self.first.weight.chunk(2, dim=1)
+        hidden = functional.linear(z, of_first, self.first.bias)[:, None] + functional.linear(z, of_second)
+        logits: Tensor = self.last(self.norm(hidden.flatten(0, 1)).relu())
+        return logits.view(len(z), len(z), 2)
+
+
+def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[SimilarityNetwork, float]:
+    """The trained similarity network and the seconds it took; found again by whoever asks for the same one."""
+    desk = plan.desk
+    sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), config.each, 0, known.class_names)
+    network = build(config.network, tuple(known.images.shape[1:]), seed=desk.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the network's own stream
+        model = SimilarityNetwork(network)
+    place(model.to(desk.device).network, desk.device)
+
+    def loss(generator: torch.Generator) -> Tensor:
+        task = sampler.sample(1, generator)
+        labels = task.support_labels[0]
+        logits = model(augment(known.images[task.support.flatten()], plan.augmentation, generator))
+        return functional.cross_entropy(logits.float().flatten(0, 1), (labels[:, None] == labels).long().flatten())
+
+    settings = plan.settings(known, config)
+    return model, train(model, loss, config.schedule, desk, title="similarity", settings=settings)
+
+
+class PairMethod(Method):
+    """Clustering that follows the similarity network.
+
+    Attributes:
+        loss: What disagreement of a pair costs.
+    """
+
+    loss: ClassVar[PairLoss]
+    configs: ClassVar[Mapping[str, PairConfig]] = {
+        "default": PairConfig(),
+        "photos": PairConfig(Similarity(classes=5, each=20)),  # five known classes: more images of each
+        "characters": PairConfig(Similarity("conv4-wide"), stage=Stage(epochs=60, batch=200, least=300)),
+        "cpu": PairConfig(
+            Similarity("conv4", classes=10, schedule=Schedule(steps=150, rate=2e-3, shape="onecycle")),
+            hidden=128,
+            stage=Stage(epochs=20, batch=100, least=150),
+        ),
+        "full": _full("resnet18", 25_000, 5),
+        "full-cifar100": _full("resnet18", 40_000, 80),
+        "full-omniglot": _full("conv4-wide", 19_280, 964),
+    }
+    chosen: ClassVar[Mapping[str, str]] = {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar10": "photos",
+        "svhn": "photos",
+        "omniglot": "characters",
+    }
+    recipes: ClassVar[Mapping[str, str]] = {"cifar100": "full-cifar100", "omniglot": "full-omniglot"}
+
+    def __init__(self, config: PairConfig) -> None:
+        self.settings = config
+
+    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+        """Train the similarity network, or find it trained."""
+        judge, seconds = train_similarity(known, self.settings.similarity, plan)
+        return PairLearner(self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.desk, seconds)
+
+
+class PairLearner(AdaptingLearner):
+    """Trains a clustering network on each bag to agree with the similarity network."""
+
+    def __init__(
+        self,
+        title: str,
+        loss: PairLoss,
+        judge: SimilarityNetwork,
+        config: PairConfig,
+        augmentation: Augmentation,
+        desk: Desk,
+        training_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(title, desk, config.similarity.network, config.stage.schedule.precision, training_seconds)
+        self.loss, self.judge, self.config, self.augmentation = loss, judge, config, augmentation
+
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+        """A network whose outputs for pairs of the bag agree with the judge, or with the true groups."""
+        stage = self.config.stage
+        judge = deepcopy(self.judge).train()  # judges by the batch's own statistics; the copy keeps ours as they were
+        model = self._clusterer(images, k, desk)
+
+        def loss(generator: torch.Generator) -> Tensor:
+            items = stage.draw(len(images), generator)
+            batch = augment(images[items], self.augmentation, generator)
+            with torch.no_grad():
+                same = judge(batch).argmax(-1) if groups is None else groups[items][:, None] == groups[items]
+            logits = model(batch).float()
+            with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
+                return self.loss(logits, same.to(logits.dtype))
+
+        train(model, loss, stage.schedule_for(len(images)), desk, title=self.title, settings={})
+        return model
+
+    def _clusterer(self, images: Tensor, k: int, desk: Desk) -> nn.Module:
+        if self.config.start == "similarity":
+            network = deepcopy(self.judge.network)
+        else:
+            network = place(build(self.config.similarity.network, tuple(images.shape[1:]), seed=desk.seed), desk.device)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(desk.seed + 1_000_003)
+            head = nn.Sequential(
+                nn.Linear(network.width, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, k)
+            )
+        return nn.Sequential(network, head.to(desk.device))

@@ -1,0 +1,125 @@
+"""What a network learns from the known classes before any observation is seen: the first stage of DTC and RS.
+
+Trained once for a dataset and seed, kept under its settings, and shared by every method and config that asks for the
+same start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.data.augment import augment
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.methods.base import Plan
+from medi.methods.mp import prototype_loss
+from medi.nets import Network, build, place
+from medi.tasks.episodes import UniformSampler
+from medi.train.loop import Desk, Loss, train
+from medi.train.schedule import Schedule
+from medi.train.supervised import train_classifier
+
+WAY, SHOTS = 20, 5
+"""Size of a prototypical task: so many classes, half of their images as prototypes, half as queries."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a network begins.
+
+    Attributes:
+        kind: Tell known classes apart by a linear layer (classes) or by prototypes of tasks (prototypes), or tell by
+            how many quarter turns an image of a known class was turned (rotations, RotNet).
+        network: A name in `medi.nets.NETWORKS`.
+        batch: Images in a gradient step.
+        schedule: Length and rates.
+    """
+
+    kind: Literal["classes", "prototypes", "rotations"] = "classes"
+    network: str = "resnet18"
+    batch: int = 256
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle", decay=5e-4))
+
+
+CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
+CHARACTERS = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=2000))
+CHARACTERS_FULL = Start(
+    "prototypes", "conv4-wide", batch=200, schedule=Schedule(steps=20_000, shape="halve", halve_every=4000)
+)
+"""Starts that DTC and RS share."""
+
+
+def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]:
+    """A network that has learnt from the known classes, and the seconds it took."""
+    desk = plan.desk
+    network = place(build(config.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
+    settings = plan.settings(known, config)
+    if config.kind == "classes":
+        seconds = train_classifier(
+            network,
+            known,
+            config.schedule,
+            desk,
+            augmentation=plan.augmentation,
+            batch=config.batch,
+            settings=settings,
+        )
+    elif config.kind == "prototypes":
+        seconds = train(
+            network,
+            _prototypes(network, known, config, plan),
+            config.schedule,
+            desk,
+            title="prototypes",
+            settings=settings,
+        )
+    else:
+        model = nn.Sequential(network, linear(network.width, 4, desk))
+        loss = _rotations(model, known, config, plan)
+        seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
+    return network, seconds
+
+
+def linear(inputs: int, outputs: int, desk: Desk) -> nn.Linear:
+    """A linear layer whose weights follow from the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the networks' own stream
+        return nn.Linear(inputs, outputs).to(desk.device)
+
+
+def _prototypes(network: Network, known: ImageSet, config: Start, plan: Plan) -> Loss:
+    way = min(WAY, known.n_classes)
+    sampler = UniformSampler(known.labels, way, SHOTS, SHOTS, known.class_names)
+    tasks = max(1, config.batch // (2 * way * SHOTS))
+
+    def loss(generator: torch.Generator) -> Tensor:
+        task = sampler.sample(tasks, generator)
+        items = torch.cat([task.support, task.query], 2)
+        images = augment(known.images[items.flatten()], plan.augmentation, generator)
+        return prototype_loss(*network(images).unflatten(0, items.shape).chunk(2, dim=2))
+
+    return loss
+
+
+def _rotations(model: nn.Module, known: ImageSet, config: Start, plan: Plan) -> Loss:
+    if known.images.ndim != 4:
+        raise InputError("only images can be turned: start from classes or prototypes on plain vectors.")
+    quarter = max(1, config.batch // 4)
+    turns = torch.arange(4, device=plan.desk.device).repeat_interleave(quarter)
+
+    def loss(generator: torch.Generator) -> Tensor:
+        items = torch.randint(len(known), (4 * quarter,), generator=generator, device=plan.desk.device)
+        upright = augment(known.images[items], plan.augmentation, generator)
+        return functional.cross_entropy(model(turned(upright)).float(), turns)
+
+    return loss
+
+
+def turned(images: Tensor) -> Tensor:
+    """Images (n, c, h, w) with the first quarter of them upright, the second turned by 90 degrees, and so on."""
+    return torch.cat([torch.rot90(part, turns, (-2, -1)) for turns, part in enumerate(images.chunk(4))])

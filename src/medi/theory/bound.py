@@ -1,0 +1,61 @@
+"""Theorem 3: how far the risk on fresh tasks may lie above that on the training tasks."""
+
+from __future__ import annotations
+
+import math
+
+from medi.errors import InputError
+
+
+def generalisation_bound(n: int, beta: float, max_loss: float, delta: float) -> float:
+    """Theorem 3's epsilon(n, beta) = 2 beta + (4 n beta + M) sqrt(log(1 / delta) / (2 n)).
+
+    With probability at least 1 - delta over the n training tasks, risk on fresh tasks of the same distribution is at
+    most the mean loss on the training tasks plus this. That holds for the uniform stability beta, a supremum over all
+    samples and tasks; with an estimate of it from some of them (`medi.theory.stability`) the result is an estimate too.
+
+    Args:
+        n: Number of training tasks.
+        beta: Uniform stability (Definition 3): the most that the loss of any task changes when one is left out.
+        max_loss: M, what the loss never exceeds; cross-entropy has no such number unless it is clamped.
+        delta: Chance that the statement fails, between 0 and 1.
+
+    Returns:
+        epsilon. At max_loss or above the bound says nothing (it is vacuous).
+    """
+    if n < 1:
+        raise InputError(f"{n} tasks: the bound needs at least 1.")
+    if not (math.isfinite(beta) and beta >= 0):
+        raise InputError(f"beta is {beta}: a stability is a finite number, 0 or more.")
+    return 2 * beta + (4 * n * beta + _checked_loss(max_loss)) * _deviation(n, delta)
+
+
+def largest_useful_beta(n: int, max_loss: float, delta: float) -> float:
+    """The beta at which epsilon(n, beta) reaches max_loss: only below it does Theorem 3 say anything.
+
+    Even a risk of 0 on the training tasks leaves nothing to conclude at or above it.
+
+    Args:
+        n: Number of training tasks.
+        max_loss: M, what the loss never exceeds.
+        delta: Chance that the statement fails, between 0 and 1.
+
+    Returns:
+        (M - M s) / (2 + 4 n s) with s = sqrt(log(1 / delta) / (2 n)); negative where n is too small for any beta.
+    """
+    if n < 1:
+        raise InputError(f"{n} tasks: the bound needs at least 1.")
+    deviation = _deviation(n, delta)
+    return _checked_loss(max_loss) * (1 - deviation) / (2 + 4 * n * deviation)
+
+
+def _deviation(n: int, delta: float) -> float:
+    if not 0 < delta < 1:
+        raise InputError(f"delta is {delta}: a chance lies between 0 and 1; 0.05 is usual.")
+    return math.sqrt(math.log(1 / delta) / (2 * n))
+
+
+def _checked_loss(max_loss: float) -> float:
+    if not (math.isfinite(max_loss) and max_loss > 0):
+        raise InputError(f"max_loss is {max_loss}: give what the loss never exceeds, a finite number above 0.")
+    return max_loss

@@ -1,0 +1,136 @@
+"""Distributions whose overlap is known, and how the estimate of it converges as samples grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+from scipy.special import betainc, betaincinv
+from torch import Tensor
+from torch.nn.functional import normalize
+from torch.special import ndtr, ndtri
+
+from medi.errors import InputError
+from medi.progress import Reporter
+from medi.theory.study import COLOURS, Row, measure, save_figure, spread
+from medi.theory.supports import overlap
+
+SIZES = (100, 300, 1000, 3000, 10_000)
+DIMENSIONS = (1, 2, 5, 10)
+FAMILIES = ("boxes", "balls", "gaussians", "touching")
+SEED = 1_000_003
+"""Added to the estimator's seed, so that halvings do not depend on the draws of the points."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two equally likely classes of the same form, the second moved along the first axis.
+
+    Attributes:
+        tau: Their overlap, exactly.
+        shift: How far the second class is moved.
+        draw: (n, d) points of the unmoved class, given n, d and a generator.
+    """
+
+    tau: float
+    shift: float
+    draw: Callable[[int, int, torch.Generator], Tensor]
+
+    def sample(self, n: int, dimension: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Points (n, d) and classes (n,), 0 and 1 in turn."""
+        y = torch.arange(n) % 2
+        z = self.draw(n, dimension, generator)
+        z[:, 0] += self.shift * y
+        return z, y
+
+
+def boxes(shift: float) -> Pair:
+    """Unit cubes: they share 1 - shift of their volume."""
+    return Pair(max(0.0, 1 - shift), shift, lambda n, d, g: torch.rand(n, d, generator=g))
+
+
+def balls(shift: float, dimension: int) -> Pair:
+    """Unit balls: two caps of height 1 - shift / 2, which are I((d + 1) / 2, 1/2) of the volume together."""
+    shared = float(betainc((dimension + 1) / 2, 0.5, max(0.0, 1 - (shift / 2) ** 2)))
+
+    def draw(n: int, d: int, generator: torch.Generator) -> Tensor:
+        direction = normalize(torch.randn(n, d, generator=generator), dim=1)
+        return direction * torch.rand(n, 1, generator=generator).pow(1 / d)
+
+    return Pair(shared, shift, draw)
+
+
+def gaussians(shift: float, deviation: float = 0.5) -> Pair:
+    """Round Gaussians, every coordinate cut off at -1 and 1: of each the part beyond shift - 1 is shared."""
+    low, high = ndtr(torch.tensor([-1.0, 1.0], dtype=torch.float64) / deviation)
+    cut = ndtr(torch.tensor(min(1.0, shift - 1) / deviation, dtype=torch.float64))
+
+    def draw(n: int, d: int, generator: torch.Generator) -> Tensor:
+        uniform = torch.rand(n, d, generator=generator, dtype=torch.float64)
+        standard: Tensor = ndtri(low + uniform * (high - low))
+        return deviation * standard.float()
+
+    return Pair(float((high - cut) / (high - low)), shift, draw)
+
+
+def pair_of(family: str, dimension: int) -> Pair:
+    """The pair of a family whose overlap is one half; `touching`: boxes side by side, none."""
+    match family:
+        case "boxes":
+            return boxes(0.5)
+        case "balls":
+            return balls(2 * math.sqrt(1 - betaincinv((dimension + 1) / 2, 0.5, 0.5)), dimension)
+        case "gaussians":
+            return gaussians(1.0)
+        case "touching":
+            return boxes(1.0)
+    raise InputError(f"unknown family '{family}': there is {', '.join(FAMILIES)}.")
+
+
+def study_convergence(
+    out: Path, *, seeds: int, reporter: Reporter, sizes: Sequence[int] = SIZES, dimensions: Sequence[int] = DIMENSIONS
+) -> list[Row]:
+    """Estimate known overlaps from samples of growing size: a row of `convergence.jsonl` each, and a figure."""
+    jobs = [
+        {"family": family, "dimension": dimension, "n": n, "seed": seed}
+        for family in FAMILIES
+        for dimension in dimensions
+        for n in sizes
+        for seed in range(seeds)
+    ]
+
+    def work(job: Row) -> Row:
+        pair = pair_of(job["family"], job["dimension"])
+        z, y = pair.sample(job["n"], job["dimension"], torch.Generator().manual_seed(job["seed"]))
+        found = overlap(z, y, seed=SEED + job["seed"])
+        return {"exact": pair.tau, "tau": found.tau, "low": found.low, "high": found.high}
+
+    rows = measure(out / "convergence.jsonl", jobs, work, "overlaps", reporter)
+    save_figure(draw_convergence(rows), out / "convergence.png")
+    return rows
+
+
+def draw_convergence(rows: Sequence[Row]) -> Figure:
+    """A panel a family: mean and deviation of the estimates over n, the exact value dashed."""
+    figure = Figure(figsize=(11, 3.1))
+    panels = figure.subplots(1, len(FAMILIES), sharey=True)
+    for panel, family in zip(panels, FAMILIES, strict=True):
+        mine = [row for row in rows if row["job"]["family"] == family]
+        panel.axhline(mine[0]["exact"], color="black", linestyle="--", linewidth=1)
+        for colour, dimension in zip(COLOURS, sorted({row["job"]["dimension"] for row in mine}), strict=False):
+            sizes = sorted({row["job"]["n"] for row in mine})
+            points = [
+                spread([row["tau"] for row in mine if (row["job"]["dimension"], row["job"]["n"]) == (dimension, n)])
+                for n in sizes
+            ]
+            means, deviations = zip(*points, strict=True)
+            label = f"{dimension} dimension{'s' if dimension > 1 else ''}"
+            panel.errorbar(sizes, means, deviations, color=colour, marker="o", markersize=3, capsize=2, label=label)
+        panel.set(title=family, xscale="log", xlabel="points", ylim=(-0.02, 1.0))
+    panels[0].set_ylabel("estimated overlap τ")
+    panels[-1].legend(frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,78 @@
+"""The figure of a comparison: what it draws is what the rows say."""
+
+from dataclasses import replace
+
+import pytest
+from matplotlib.container import BarContainer, ErrorbarContainer
+
+from medi.bench.figures import draw_comparison, save_figure
+from medi.bench.grid import Run
+from medi.errors import InputError
+
+RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "pooled", 0)
+
+
+def row(acc: float, run: Run = RUN, **changes: object) -> dict[str, object]:
+    scores = {"acc": acc, "nmi": acc, "ari": acc, "chance": 0.15, "acc_ci95": None, "episodes": 1, "balance": False}
+    return replace(run, **changes).as_row() | scores
+
+
+ROWS = [
+    row(0.4),
+    row(0.6, seed=1),
+    row(0.9, regime="grouped"),
+    row(0.7, method="mp", sampler="uniform"),
+    row(0.3, observations=1),
+    row(0.2, dataset="rules", method="rs", way=5),
+    row(0.1, score="episode"),
+]
+
+
+def panels(rows=ROWS, score="pooled"):
+    return {axes.get_title(): axes for axes in draw_comparison(rows, score).axes}
+
+
+def heights(axes) -> list[float]:
+    return [bar.get_height() for box in axes.containers if isinstance(box, BarContainer) for bar in box]
+
+
+def test_there_is_a_panel_for_each_dataset_and_number_of_observations():
+    drawn = panels()
+    assert set(drawn) == {
+        f"{name}, {count}" for name in ("Glyphs", "Rules") for count in ("1 observation", "5 observations")
+    }
+
+
+def test_bars_are_means_over_seeds_of_the_scores_asked_for_in_the_order_of_methods():
+    axes = panels()["Glyphs, 5 observations"]
+    assert heights(axes) == pytest.approx([50, 70])
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["K-means", "RS", "MP"]
+    assert heights(panels(score="episode")["Glyphs, 5 observations"]) == pytest.approx([10])
+
+
+def test_error_bars_are_the_deviation_over_seeds():
+    axes = panels()["Glyphs, 5 observations"]
+    (segment,) = next(c for c in axes.containers if isinstance(c, ErrorbarContainer)).lines[2][0].get_segments()
+    assert segment[:, 1] == pytest.approx([50 - 10 * 2**0.5, 50 + 10 * 2**0.5])
+
+
+def test_chance_and_the_oracle_are_lines():
+    axes = panels()["Glyphs, 5 observations"]
+    levels = [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1]
+    assert 15 in [pytest.approx(level) for level in levels]
+    assert 90 in [pytest.approx(level) for level in levels]
+
+
+def test_what_was_not_run_is_said():
+    texts = [text.get_text() for text in panels()["Rules, 1 observation"].texts]
+    assert texts == ["not run"] * 3
+
+
+def test_a_picture_is_written_whole_or_refused(tmp_path):
+    figure = draw_comparison(ROWS, "pooled")
+    save_figure(figure, tmp_path / "new" / "figure.png")
+    assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match=r"let it end in \.png"):
+        save_figure(figure, tmp_path / "figure.txt")
+    with pytest.raises(InputError, match="no honest result was scored 'episode'"):
+        draw_comparison(ROWS[:3], "episode")

@@ -1,0 +1,163 @@
+import json
+
+import pytest
+import torch
+from worlds import gaussian_classes, none_known, split
+
+from medi.cluster.trees import means
+from medi.discover.engine import DiscoverySettings, discover_groups
+from medi.discover.recogniser import FILE, Recogniser, _threshold, left_out_distances, strangeness
+from medi.errors import InputError
+from medi.train.checkpoint import load_checkpoint, save_checkpoint
+from medi.train.loop import Desk
+
+KNOWN, NOVEL = 16, 3
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Sixteen known classes, three novel ones, and five of neither kind; ten items to learn from, ten new ones."""
+    everything = gaussian_classes(KNOWN + NOVEL + 5, 20, width=20, apart=3.0)
+    first = torch.arange(len(everything)) % 20 < 10
+    learn = type(everything)(everything.images[first], everything.labels[first], everything.class_names)
+    new = type(everything)(everything.images[~first], everything.labels[~first], everything.class_names)
+    return learn, new
+
+
+@pytest.fixture(scope="module")
+def recogniser(world):
+    learn, _ = world
+    known, rest = split(learn, KNOWN)
+    settings = DiscoverySettings(classes=NOVEL, method="kmeans", resamples=2)
+    return discover_groups(known, rest.of_classes(range(NOVEL)).images, settings, Desk())[1]
+
+
+def test_new_items_of_known_classes_are_recognised_by_name(world, recogniser):
+    _, new = world
+    items = new.of_classes(range(KNOWN))
+    answers = recogniser.recognise(items.images)
+    right = [a.label == items.class_names[c] for a, c in zip(answers, items.labels.tolist(), strict=True)]
+    assert sum(right) / len(right) > 0.9
+    assert all(a.kind == "known" for a, r in zip(answers, right, strict=True) if r)
+
+
+def test_new_items_of_discovered_groups_are_recognised_by_number(world, recogniser):
+    _, new = world
+    items = new.of_classes(range(KNOWN, KNOWN + NOVEL))
+    answers = recogniser.recognise(items.images)
+    assert sum(a.kind == "novel" for a in answers) / len(answers) > 0.9
+    for c in range(NOVEL):
+        labels = [a.label for a, y in zip(answers, items.labels.tolist(), strict=True) if y == c and a.kind == "novel"]
+        assert len(set(labels)) == 1
+        assert labels[0] in {"0", "1", "2"}
+
+
+def test_items_of_neither_kind_are_none(world, recogniser):
+    _, new = world
+    answers = recogniser.recognise(new.of_classes(range(KNOWN + NOVEL, KNOWN + NOVEL + 5)).images)
+    assert sum(a.kind == "none" for a in answers) / len(answers) > 0.9
+    assert all(a.label == "" for a in answers if a.kind == "none")
+    assert recogniser.calibrated
+
+
+def test_confidence_is_a_share_and_falls_towards_the_limit(recogniser):
+    centre = recogniser.classes[0]
+    away = torch.randn(centre.shape, generator=torch.Generator().manual_seed(0)).double()
+    items = torch.stack([centre + step * away for step in (0.0, 0.3, 0.6)])
+    if recogniser.representation.name == "encoder":
+        confidence = [a.confidence for a in recogniser.recognise(items.float())]
+        assert confidence == sorted(confidence, reverse=True)
+    else:
+        pytest.fail("round classes far apart need no preparation")
+
+
+def test_an_item_is_recognised_alike_alone_and_in_company(world, recogniser):
+    _, new = world
+    together = recogniser.recognise(new.images[:30])
+    alone = [recogniser.recognise(new.images[i : i + 1])[0] for i in range(30)]
+    assert [(a.kind, a.label) for a in alone] == [(a.kind, a.label) for a in together]
+    assert [a.confidence for a in alone] == pytest.approx([a.confidence for a in together])
+
+
+def test_no_items_give_no_answers(recogniser):
+    assert recogniser.recognise(torch.zeros(0, 20)) == []
+
+
+def test_what_was_saved_recognises_alike(world, recogniser, tmp_path):
+    _, new = world
+    recogniser.save(tmp_path / "model")
+    again = Recogniser.load(tmp_path / "model")
+    assert again.recognise(new.images) == recogniser.recognise(new.images)
+    assert [file.name for file in (tmp_path / "model").iterdir()] == [FILE]
+
+
+def test_without_known_classes_there_are_groups_and_none(tmp_path):
+    novel = gaussian_classes(3, 10, apart=6.0)
+    _, recogniser = discover_groups(none_known(), novel.images, DiscoverySettings(classes=3), Desk())
+    assert not recogniser.calibrated
+    answers = recogniser.recognise(torch.cat([novel.images, 100 * torch.ones(1, 16)]))
+    assert sum(a.kind == "novel" for a in answers[:-1]) >= 0.9 * len(novel)
+    assert answers[-1].kind == "none"
+    recogniser.save(tmp_path)
+    assert Recogniser.load(tmp_path).recognise(novel.images) == answers[:-1]
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "text", "cut", "foreign", "other format", "lengths"])
+def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_path, damage):
+    recogniser.save(tmp_path)
+    path = tmp_path / FILE
+    content = path.read_bytes()
+    tensors, facts = load_checkpoint(path)
+    match damage:
+        case "missing":
+            path.unlink()
+        case "empty":
+            path.write_bytes(b"")
+        case "text":
+            path.write_text("not a model")
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case "foreign":
+            save_checkpoint(path, {"weights": torch.zeros(3)}, {"step": 3})
+        case "other format":
+            save_checkpoint(path, tensors, facts | {"format": "medi-recogniser-99"})
+        case "lengths":
+            save_checkpoint(path, tensors, facts | {"names": ["only one"]})
+    with pytest.raises(InputError, match=str(tmp_path)) as error:
+        Recogniser.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_facts_are_plain_json(recogniser, tmp_path):
+    recogniser.save(tmp_path)
+    _, facts = load_checkpoint(tmp_path / FILE)
+    json.dumps(facts, allow_nan=False)
+
+
+def test_left_out_distances_are_those_to_means_without_the_item():
+    world = gaussian_classes(3, 4)
+    x, y = world.images.double(), world.labels
+    found = left_out_distances(x, y, means(x, y, 3), torch.bincount(y))
+    for i in range(len(x)):
+        for c in range(3):
+            others = x[(y == c) & (torch.arange(len(x)) != i)]
+            expected = (x[i] - others.mean(0)).square().sum() * len(others) / (len(others) + 1)
+            assert found[i, c].item() == pytest.approx(expected.item())
+
+
+def test_an_item_between_all_classes_is_stranger_than_one_as_far_from_only_one():
+    distances = torch.tensor([[2.0, 9.0, 9.0], [2.0, 2.0, 2.0], [2.0, torch.inf, torch.inf]])
+    strange = strangeness(distances)
+    assert strange[0] < strange[1]
+    assert strange[2] == 2
+    assert strangeness(torch.tensor([[3.0]])).tolist() == [3.0]
+
+
+def test_the_threshold_is_where_members_and_others_part_best():
+    members, others = torch.tensor([1.0, 2.0, 3.0, 6.0]), torch.tensor([4.0, 5.0, 7.0, 8.0])
+    cut = _threshold([(members, others)])
+    best = max(
+        (float((members <= c).float().mean() + (others > c).float().mean()) for c in torch.arange(0, 9, 0.25)),
+    )
+    assert float((members <= cut).float().mean() + (others > cut).float().mean()) == pytest.approx(best)
+    assert _threshold([(members[:0], others)]) == torch.inf

@@ -1,0 +1,187 @@
+"""Learners that train on each bag: lengths, ramps, and what all four of them owe to the protocol."""
+
+import io
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+from vectors import KNOWN, NOVEL, bags, generator
+
+from medi.errors import InputError
+from medi.methods import METHODS, Plan
+from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.dtc import DTCConfig
+from medi.methods.rs import RSConfig
+from medi.methods.similarity import PairConfig, Similarity
+from medi.methods.starts import Start
+from medi.metrics import score_episodes
+from medi.progress import Reporter
+from medi.train.loop import Desk
+from medi.train.schedule import Schedule
+
+START = Start("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2))
+PAIRS = PairConfig(
+    Similarity("mlp", classes=6, schedule=Schedule(steps=60, rate=5e-3)),
+    hidden=32,
+    stage=Stage(epochs=1, batch=100, least=50, schedule=Schedule(steps=1, rate=2e-2)),
+)
+QUICK = {
+    "kcl": PAIRS,
+    "mcl": PAIRS,
+    "dtc": DTCConfig(START, Stage(1, 100, 20, Schedule(steps=1, rate=0.01, optimiser="sgd"))),
+    "rs": RSConfig(
+        START, None, stage=Stage(1, 100, 50, Schedule(steps=1, rate=1e-2)), known=32, top=3, consistency=1.0
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=QUICK)
+def learner(request) -> AdaptingLearner:
+    return METHODS[request.param](QUICK[request.param]).fit(KNOWN, Plan(way=3, observations=5))
+
+
+def test_a_bag_is_passed_over_as_often_as_asked_and_not_less_than_the_least():
+    stage = Stage(epochs=3, batch=100, least=20)
+    for items in (1, 25, 100, 101, 15_000):
+        passes = sum(1 for _ in range(0, items, 100))
+        assert stage.steps_of_a_pass(items) == passes
+        assert stage.schedule_for(items).steps == max(20, 3 * passes)
+    assert stage.schedule_for(25).rate == stage.schedule.rate
+
+
+def test_a_step_draws_distinct_items_and_all_where_they_fit():
+    stage = Stage(epochs=1, batch=10)
+    assert stage.draw(7, generator()).tolist() == list(range(7))
+    drawn = stage.draw(50, generator()).tolist()
+    assert len(drawn) == len(set(drawn)) == 10
+    assert max(drawn) < 50
+
+
+def test_a_ramp_rises_as_its_formula_says_and_then_stays():
+    assert ramp(0.0, 0.5) == pytest.approx(math.exp(-5))
+    assert ramp(0.25, 0.5) == pytest.approx(math.exp(-5 * 0.25))
+    assert ramp(0.5, 0.5) == ramp(0.9, 0.5) == 1.0
+    assert ramp(0.0, 0.0) == 1.0
+
+
+def test_groups_that_are_plainly_there_are_found(learner):
+    bag, query = bags(3)
+    clustering = learner.discover(NOVEL.images, bag, 3, generator())
+    answers = clustering.assign(NOVEL.images, query)
+    assert answers.labels.shape == query.shape
+    assert ((answers.confidence > 0) & (answers.confidence <= 1)).all()
+    scores = score_episodes(NOVEL.labels[query].numpy(), answers.labels.numpy())
+    assert scores.acc.mean() > 0.8  # chance is about 0.45
+
+
+def test_an_honest_answer_does_not_depend_on_the_other_queries(learner):
+    bag, query = bags()
+    clustering = learner.discover(NOVEL.images, bag, 3, generator())
+    together = clustering.assign(NOVEL.images, query)
+    alone = torch.cat([clustering.assign(NOVEL.images, query[:, i : i + 1]).labels for i in range(15)], 1)
+    assert torch.equal(together.labels, alone)
+
+
+def test_the_generator_decides_everything_and_the_start_stays_as_it_was(learner):
+    bag, query = bags()
+    first = learner.discover(NOVEL.images, bag, 3, generator(1))
+    learner.discover(NOVEL.images, bag, 3, generator(2))
+    again = learner.discover(NOVEL.images, bag, 3, generator(1))
+    assert torch.equal(first.assign(NOVEL.images, query).confidence, again.assign(NOVEL.images, query).confidence)
+
+
+def test_a_refined_answer_comes_from_training_on_observations_and_queries_together(learner):
+    bag, query = bags(1)
+    clustering = learner.discover(NOVEL.images, bag, 3, generator())
+    refined = clustering.refine(NOVEL.images, query)
+    trained = learner.cluster(NOVEL.images, torch.cat([bag, query], 1), 3, clustering.seeds)
+    assert torch.equal(refined.labels, trained.labels[:, 15:])
+
+
+def test_the_oracle_goes_by_the_groups_it_is_told(learner):
+    bag, query = bags(1)
+    told = learner.oracle(NOVEL.images, bag, NOVEL.labels[bag], 3)
+    lied = learner.oracle(NOVEL.images, bag, (NOVEL.labels[bag] + torch.arange(15)) % 3, 3)
+    answers = told.assign(NOVEL.images, query)
+    assert score_episodes(NOVEL.labels[query].numpy(), answers.labels.numpy()).acc[0] > 0.9
+    assert not torch.allclose(answers.confidence, lied.assign(NOVEL.images, query).confidence, atol=0.01)
+
+
+def test_one_observation_a_class_gives_finite_answers(learner):
+    bag = torch.tensor([[0, 10, 20]])
+    clustering = learner.discover(NOVEL.images, bag, 3, generator())
+    answers = clustering.assign(NOVEL.images, torch.arange(30)[None])
+    assert answers.confidence.isfinite().all()
+    assert clustering.confidence.isfinite().all()
+
+
+def test_identical_observations_give_finite_answers(learner):
+    clustering = learner.discover(NOVEL.images, torch.zeros(1, 4, dtype=torch.int64), 3, generator())
+    assert clustering.confidence.isfinite().all()
+
+
+def test_fewer_observations_than_classes_are_refused(learner):
+    with pytest.raises(InputError, match="2 observations cannot show 3 classes"):
+        learner.discover(NOVEL.images, torch.tensor([[0, 10]]), 3, generator())
+
+
+def test_a_collapse_is_said_and_counted():
+    class Collapsed(AdaptingLearner):
+        def adapt(self, images, k, groups, desk):
+            head = nn.Linear(8, k)
+            nn.init.zeros_(head.weight)
+            return head
+
+    text = io.StringIO()
+    desk = Desk(reporter=Reporter(Console(file=text, width=200)))
+    clustering = Collapsed("kcl", desk, "mlp").discover(NOVEL.images, bags()[0], 3, generator())
+    assert clustering.used.tolist() == [1, 1]
+    assert "kcl: the observations of 2 of 2 bags ended in fewer than 3 clusters (the fewest: 1)" in text.getvalue()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_does_not_depend_on_the_observations_is_trained_once(name, tmp_path):
+    plan = Plan(way=3, observations=5, desk=Desk(folder=tmp_path))
+    method = METHODS[name]
+    method(QUICK[name]).fit(KNOWN, plan)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
+    assert kept
+    other = replace(QUICK[name], stage=replace(QUICK[name].stage, epochs=7))
+    learner = method(other).fit(KNOWN, replace(plan, way=2, observations=1))
+    learner.discover(NOVEL.images, bags(1)[0], 3, generator())
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")} == kept
+
+
+def test_kcl_and_mcl_share_their_similarity_and_dtc_and_rs_their_start(tmp_path):
+    plan = Plan(way=3, observations=5, desk=Desk(folder=tmp_path))
+    for name, config in QUICK.items():
+        METHODS[name](config).fit(KNOWN, plan)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.glob("*.safetensors")) == ["classifier", "similarity"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_trained_parameter_learns_in_mixed_precision_too(name):
+    config = QUICK[name]
+    schedule = replace(config.stage.schedule, precision="bfloat16")
+    config = replace(config, stage=replace(config.stage, least=1, schedule=schedule))
+    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
+    (one,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+    config = replace(config, stage=replace(config.stage, schedule=replace(schedule, rate=0.0)))
+    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
+    (start,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+    for (title, before), after in zip(start.named_parameters(), one.parameters(), strict=True):
+        assert after.isfinite().all()
+        assert before.requires_grad != torch.equal(before, after), title
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_config_and_dataset_stands_for_settings(name):
+    method = METHODS[name]
+    for dataset in ("cifar10", "cifar100", "svhn", "omniglot", "glyphs", "rules"):
+        for config in ("default", "full", "cpu"):
+            assert type(method.config(config, dataset)) is type(method.config("default"))
+    assert method.config("default", "glyphs") == method.config("cpu")
+    assert method.config("full", "omniglot") != method.config("full")

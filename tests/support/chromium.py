@@ -1,0 +1,153 @@
+"""A headless Chromium, driven through its DevTools protocol over a pipe: no driver, no packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# The browser reads commands from file descriptor 3 and answers on 4; moved up first, in case one is in the other's way.
+_LAUNCH = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(read, 3), os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def find() -> str | None:
+    """The browser's path, or None where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@contextmanager
+def browser(profile: Path) -> Iterator[Browser]:
+    """Start a browser with a fresh profile and end it afterwards."""
+    executable = find()
+    assert executable, "no Chromium: ask `find` first"
+    (read, answers), (commands, write) = os.pipe(), os.pipe()
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", _LAUNCH, str(commands), str(answers)),
+            *(executable, *flags, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"),
+        ],
+        pass_fds=(commands, answers),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(commands)
+    os.close(answers)
+    try:
+        yield Browser(read, write)
+    finally:
+        process.terminate()
+        process.wait(20)
+        os.close(read)
+        os.close(write)
+
+
+class Browser:
+    """Commands to a browser and what it reports meanwhile, in `events`."""
+
+    def __init__(self, read: int, write: int) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._read, self._write, self._rest, self._number = read, write, b"", 0
+        self._session: str | None = None
+
+    def open(self, url: str, *, width: int, height: int, dark: bool = False, touch: bool = False, script: bool = True):
+        """Show a page in a new tab, and wait until it is loaded."""
+        self._session = None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.events.clear()
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call(
+            "Emulation.setEmulatedMedia", features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}]
+        )
+        self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.call("Page.navigate", url=url)
+        self.wait_for("Page.loadEventFired")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command and return its answer."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._write, data) :]
+        while (answer := self._next()).get("id") != self._number:
+            self.events.append(answer)
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        return answer["result"]
+
+    def run(self, script: str) -> Any:
+        """The value of an expression on the page, awaited where it is a promise."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def tap(self, x: float, y: float) -> None:
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def press(self, key: str) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_KEYS[key])
+
+    def screenshot(self, path: Path) -> None:
+        """The whole page, however long, as a PNG."""
+        path.write_bytes(b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
+
+    def pdf(self, path: Path) -> None:
+        path.write_bytes(b64decode(self.call("Page.printToPDF", printBackground=True)["data"]))
+
+    def wait_for(self, method: str) -> None:
+        while not any(event.get("method") == method for event in self.events):
+            self.events.append(self._next())
+
+    def _next(self, patience: float = 60.0) -> dict[str, Any]:
+        deadline = time.monotonic() + patience
+        while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"Chromium said nothing for {patience:.0f} s"
+            piece = os.read(self._read, 1 << 20)
+            assert piece, "Chromium went away"
+            self._rest += piece
+        message, self._rest = self._rest.split(b"\0", 1)
+        return json.loads(message)
+
+
+_KEYS = {
+    "PageUp": 33,
+    "PageDown": 34,
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}

@@ -1,0 +1,45 @@
+"""The pages on the number of classes and on the estimator show what the committed results give."""
+
+import importlib.util
+from pathlib import Path
+from statistics import fmean
+from types import ModuleType
+
+from medi.files import read_journal
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"study_{name}", ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_verdicts_is_what_the_committed_results_give():
+    rows = read_journal(ROOT / "results" / "diagnose" / "cpu.jsonl")
+    assert benchmark("diagnose").table(rows) in (ROOT / "docs" / "estimator.md").read_text()
+
+
+def test_the_pages_tables_are_what_the_committed_results_give():
+    study = benchmark("choose_k")
+    rows = [row for path in sorted((ROOT / "results" / "choose_k").glob("*.jsonl")) for row in read_journal(path)]
+    page = (ROOT / "docs" / "number-of-classes.md").read_text()
+    assert study.table(rows) in page
+    assert study.intervals(rows) in page
+
+
+def test_the_means_over_all_settings_are_those_of_the_results():
+    page = " ".join((ROOT / "docs" / "number-of-classes.md").read_text().split())
+    for dataset, words in (
+        ("omniglot", "{:.1f} (ours), {:.1f} (silhouette) and {:.1f} (DTC) on Omniglot"),
+        ("cifar100", "{:.1f}, {:.1f} and {:.1f} on CIFAR-100"),
+        ("glyphs", "{:.1f}, {:.1f} and {:.1f} on glyphs"),
+    ):
+        rows = read_journal(ROOT / "results" / "choose_k" / f"{dataset}.jsonl")
+        errors = [
+            fmean(row["mae"] for row in rows if row["method"] == method)
+            for method in ("calibrated", "silhouette", "dtc probe")
+        ]
+        assert words.format(*errors) in page

@@ -1,0 +1,68 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medi import theory
+from medi.errors import InputError
+
+counts = st.integers(1, 10**6)
+deltas = st.floats(1e-6, 0.999)
+losses = st.floats(1e-3, 1e3)
+
+
+def test_the_bound_is_theorem_3_worked_out_by_hand():
+    # log(1 / delta) = 2, n = 100: the root is 0.1, so 2 * 0.01 + (4 + 1) * 0.1.
+    assert theory.generalisation_bound(100, 0.01, 1.0, math.exp(-2)) == pytest.approx(0.52)
+    assert theory.generalisation_bound(100, 0.0, 3.0, math.exp(-2)) == pytest.approx(0.3)
+
+
+@given(counts, st.floats(0, 1), losses, deltas)
+def test_the_bound_grows_with_instability_with_the_loss_and_with_certainty(n, beta, loss, delta):
+    here = theory.generalisation_bound(n, beta, loss, delta)
+    assert here >= theory.generalisation_bound(n, beta / 2, loss, delta)
+    assert here >= theory.generalisation_bound(n, beta, loss / 2, delta)
+    assert here <= theory.generalisation_bound(n, beta, loss, delta / 2)
+
+
+def test_the_bound_vanishes_if_stability_falls_faster_than_the_root_of_n_and_not_otherwise():
+    fast = [theory.generalisation_bound(n, 1 / n, 1, 0.05) for n in (10**2, 10**4, 10**6)]
+    assert fast == sorted(fast, reverse=True)
+    assert fast[-1] < 0.01
+    slow = [theory.generalisation_bound(n, n**-0.5, 1, 0.05) for n in (10**4, 10**6, 10**8)]
+    assert min(slow) > 4 * math.sqrt(math.log(20) / 2)
+
+
+@given(st.integers(10, 10**6), losses, st.floats(0.01, 0.999))
+def test_at_the_largest_useful_stability_the_bound_is_the_largest_loss(n, loss, delta):
+    assert theory.generalisation_bound(n, theory.largest_useful_beta(n, loss, delta), loss, delta) == pytest.approx(
+        loss
+    )
+
+
+def test_with_too_few_tasks_no_stability_is_useful():
+    assert theory.largest_useful_beta(1, 1.0, 0.05) < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        ((0, 0.1, 1, 0.1), "0 tasks"),
+        ((10, -0.1, 1, 0.1), "beta is -0.1"),
+        ((10, math.nan, 1, 0.1), "beta is nan"),
+        ((10, 0.1, 0, 0.1), "max_loss is 0"),
+        ((10, 0.1, math.inf, 0.1), "max_loss is inf"),
+        ((10, 0.1, 1, 0), "delta is 0"),
+        ((10, 0.1, 1, 1), "delta is 1"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(arguments, culprit):
+    with pytest.raises(InputError, match=culprit):
+        theory.generalisation_bound(*arguments)
+
+
+def test_names_that_theory_does_not_have_are_not_invented():
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = theory.nothing
+    assert set(theory.__all__) <= set(dir(theory))
