@@ -12,6 +12,7 @@ just not shared. Without torchrun all of this does nothing and costs nothing.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -154,7 +155,8 @@ def _peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0][:200]
+        # Without the place in the backend's source before it and its advice after it.
+        reason = re.sub(r"^\[\S*\]\s*", "", str(error).strip().splitlines()[0]).split(". ")[0]
         raise _lost(f"another process of the job is gone ({reason})") from error
 
 
