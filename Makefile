@@ -12,6 +12,7 @@ test: $(VENV)/.ready
 	$(BIN)/pytest -m "not slow"
 
 test-slow: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ray]"
 	$(BIN)/pytest
 
 lint: $(VENV)/.ready

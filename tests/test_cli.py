@@ -172,3 +172,9 @@ def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
     rows = (out / "results.jsonl").read_text()
     assert rows.startswith(finished)
     assert rows.count("\n") == 2
+
+
+@pytest.mark.parametrize("ray", [["--ray"], ["--ray", "auto"], ["--ray=auto"]])
+def test_ray_stands_with_or_without_an_address_but_not_beside_jobs(tmp_path, ray):
+    fails(bench(tmp_path / "out", *ray, "--jobs", "2"), "--jobs and --ray are two ways to spread a grid")
+    assert not (tmp_path / "out").exists()

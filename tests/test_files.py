@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medi.errors import InputError, unknown_name
-from medi.files import append_to_journal, make_folder, only_process, read_journal, write_atomically
+from medi.files import (
+    append_to_journal,
+    make_folder,
+    only_process,
+    read_journal,
+    remove_leftovers,
+    waiting_lock,
+    write_atomically,
+)
 
 
 def test_a_journal_gives_back_what_was_appended(tmp_path):
@@ -85,3 +93,30 @@ def test_a_folder_in_use_is_refused_and_free_again_once_its_process_is_killed(tm
         other.wait()
     with only_process(tmp_path):
         pass
+
+
+def test_who_waits_for_a_lock_is_told_once_and_gets_it_when_its_holder_is_killed(tmp_path):
+    holding = (
+        "import sys, time; from pathlib import Path; from medi.files import waiting_lock\n"
+        "with waiting_lock(Path(sys.argv[1]), lambda: None): print('held', flush=True); time.sleep(60)"
+    )
+    path, told = tmp_path / "training.lock", []
+    with subprocess.Popen([sys.executable, "-c", holding, str(path)], stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+
+        def told_then_kill() -> None:
+            told.append(other.poll())
+            other.kill()
+
+        with waiting_lock(path, told_then_kill):
+            assert other.wait() != 0
+    assert told == [None], "told once, while the other was alive"
+    with waiting_lock(path, told_then_kill):
+        assert len(told) == 1
+
+
+def test_leftovers_of_one_file_are_removed_and_of_others_not(tmp_path):
+    for name in (".mp-1.safetensors.7.tmp", ".mp-1.jsonl.7.tmp", ".mp-12.safetensors.7.tmp", "mp-1.safetensors"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path, "mp-1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".mp-12.safetensors.7.tmp", "mp-1.safetensors"]

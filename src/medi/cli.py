@@ -16,7 +16,7 @@ from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
 from medi.discover.commands import assign, discover
-from medi.errors import InputError
+from medi.errors import InputError, LostError
 from medi.licence import WEIGHTS
 from medi.theory.commands import app as theory_app
 
@@ -73,7 +73,7 @@ def demo(
 
 
 def run() -> NoReturn:
-    """Run the program and exit: 0 done, 2 the input is at fault (one line on stderr), 130 on Ctrl-C."""
+    """Run the program and exit: 0 done, 1 a part was lost, 2 the input is at fault (one line each), 130 on Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "±" shows a question mark, not a traceback
@@ -81,6 +81,8 @@ def run() -> NoReturn:
         code = app(standalone_mode=False)
     except InputError as error:
         code = _fault(str(error))
+    except LostError as error:
+        code = _fault(str(error), 1)
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
@@ -94,6 +96,6 @@ def run() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fault(message: str) -> int:
+def _fault(message: str, code: int = 2) -> int:
     typer.echo(f"medi: {' '.join(message.split())}", err=True)
-    return 2
+    return code

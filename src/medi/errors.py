@@ -13,6 +13,13 @@ class InputError(Exception):
     """
 
 
+class LostError(Exception):
+    """A part of the job was lost (another process, a machine): one line that says what is kept and how to go on.
+
+    Nobody's input is at fault; the command line prints the message without a traceback and exits with 1.
+    """
+
+
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     """An error for a name that is not in a table, suggesting the nearest one that is."""
     known = sorted(names)

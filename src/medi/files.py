@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from errno import ENOSPC
+from errno import EACCES, EAGAIN, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ def make_folder(path: Path) -> Path:
 
 
 LOCK = ".lock"
+LOCK_SECONDS = 0.2
+"""Time between two looks at a lock that another process holds."""
 
 
 @contextmanager
@@ -54,6 +57,31 @@ def only_process(folder: Path) -> Iterator[None]:
             raise InputError(
                 f"{folder} is in use by another medi process: wait for it, or choose another folder."
             ) from error
+        yield
+
+
+@contextmanager
+def waiting_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file, waiting for a process that holds it; `on_wait` is called once if there is one.
+
+    The file stays: taking it away would let a third process lock a new one while the second still waits for the old.
+    """
+    with input_errors(path, "write"):
+        file = path.open("a+b")
+    with file:
+        waited = False
+        while True:
+            try:
+                _lock(file.fileno())
+                break
+            except OSError as error:
+                if error.errno not in (EACCES, EAGAIN):
+                    with input_errors(path, "lock"):
+                        raise
+            if not waited:
+                on_wait()
+                waited = True
+            time.sleep(LOCK_SECONDS)
         yield
 
 
@@ -84,6 +112,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
+
+
+def remove_leftovers(folder: Path, stem: str) -> None:
+    """Drop what killed processes left of files `stem.*` that they were writing; call it where nobody writes them."""
+    with input_errors(folder, "clean"):
+        for leftover in folder.glob(f".{stem}.*.tmp"):
+            leftover.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

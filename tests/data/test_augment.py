@@ -171,3 +171,19 @@ def test_what_cannot_be_augmented_says_why_and_what_to_do():
         to_float(torch.zeros(3, dtype=torch.int64))
     with pytest.raises(InputError, match="crop=8"):
         augment(some_images(1, 8, 8), Augmentation(crop=8), seeded())
+
+
+@pytest.mark.parametrize("settings", [EVERYTHING, Augmentation()])
+@pytest.mark.parametrize("lead", [(7,), (5, 3)])
+def test_a_part_of_a_batch_looks_as_it_does_among_all(settings, lead):
+    images = torch.randint(0, 256, (*lead, 3, 8, 8), generator=seeded(3)).to(torch.uint8)
+    whole = augment(images, settings, seeded())
+    for part in (slice(0, 2), slice(2, 5), slice(4, 5)):
+        assert torch.equal(augment(images, settings, seeded(), part), whole[part])
+
+
+def test_a_part_of_a_batch_takes_as_many_draws_as_all():
+    images, generator, other = copies(6), seeded(), seeded()
+    augment(images, EVERYTHING, generator)
+    augment(images, EVERYTHING, other, slice(1, 2))
+    assert torch.equal(generator.get_state(), other.get_state())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperCommand
 
 from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_list, parse_observations
 from medi.data.facts import facts_of
@@ -39,7 +40,18 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
 
 
-@app.command("run")
+class _RunCommand(TyperCommand):
+    """Lets `--ray` stand without an address, which typer's options cannot."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Fill in the address of this machine where none is given."""
+        filled = []
+        for argument, following in zip(args, [*args[1:], "-"], strict=True):
+            filled += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
+        return super().parse_args(ctx, filled)
+
+
+@app.command("run", cls=_RunCommand)
 def run_command(
     dataset: Dataset,
     method: Methods,
@@ -57,6 +69,16 @@ def run_command(
     episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
     device: Device = "auto",
     resume: Resume = False,
+    jobs: Annotated[int, typer.Option(help="Processes of this machine that share the grid.", min=1, max=1024)] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Spread the grid over a Ray cluster, or over a Ray of this machine.", metavar="[ADDRESS]"),
+    ] = None,
+    cpus_per_run: Annotated[float, typer.Option(help="Processors a training asks Ray for.", min=0)] = 1.0,
+    gpus_per_run: Annotated[
+        float | None,
+        typer.Option(help="GPUs it asks for; 0.5 shares one.", min=0, show_default="1 with --device cuda, else 0"),
+    ] = None,
 ) -> None:
     """Train methods on known classes and score how well they discover novel ones.
 
@@ -69,18 +91,48 @@ def run_command(
     tasks; pooled, all test images after one draw of observations.
 
     Every finished run is a line of OUT/results.jsonl at once, so an interrupted grid loses nothing: start it again with
-    --resume.
+    --resume. --jobs and --ray spread a grid over processes or machines; torchrun shares one training among several
+    (docs/cluster.md).
     """
+    if ray is not None and jobs > 1:
+        raise InputError("--jobs and --ray are two ways to spread a grid: give one of them.")
     runs = _expand(
         dataset, method, config, sampler, way, observations, regime, score, range(first_seed, first_seed + seeds)
     )
+    import torch
+
+    from medi.bench.jobs import Jobs
+    from medi.bench.on_ray import OnRay
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
-    from medi.progress import Reporter
+    from medi.progress import Reporter, Silent
+    from medi.train import ranks
     from medi.train.devices import choose_device
 
-    rows = run_grid(runs, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter())
-    _show(summarise(rows))
+    # Ray's workers look for devices on their own machines.
+    chosen = choose_device(device) if ray is None else torch.device("cpu")
+    spread: Jobs | OnRay | None = None
+    if ray is not None:
+        gpus = gpus_per_run if gpus_per_run is not None else float(device == "cuda")
+        spread = OnRay(ray, cpus_per_run, gpus)
+    elif jobs > 1:
+        spread = Jobs(jobs, gpus=torch.cuda.device_count() if chosen.type == "cuda" else 0)
+    with ranks.joined(chosen):
+        if spread is not None and ranks.count() > 1:
+            raise InputError("torchrun shares one training, --jobs and --ray spread many: use one of them.")
+        reporter = Reporter() if ranks.is_first() else Silent()
+        rows = run_grid(
+            runs,
+            out,
+            episodes=episodes,
+            device=chosen,
+            resume=resume,
+            reporter=reporter,
+            spread=spread,
+            spread_device=device,
+        )
+        if ranks.is_first():
+            _show(summarise(rows))
 
 
 @app.command("choose")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from statistics import fmean
 from time import monotonic
@@ -20,12 +20,14 @@ import medi
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.bench.score import draw_tasks, mean_score, score_regimes
+from medi.bench.work import Order, Spread
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.methods import Learner, Plan, method_of
 from medi.progress import Reporter, Silent
 from medi.tasks.views import views_config
+from medi.train import ranks
 from medi.train.devices import describe_device, wait_for
 from medi.train.loop import Desk
 
@@ -35,25 +37,52 @@ SHOTS_FOR_ALL = 5
 
 
 def run_grid(
-    runs: Sequence[Run], out: Path, *, episodes: int, device: torch.device, resume: bool, reporter: Reporter
+    runs: Sequence[Run],
+    out: Path,
+    *,
+    episodes: int,
+    device: torch.device,
+    resume: bool,
+    reporter: Reporter,
+    spread: Spread | None = None,
+    spread_device: str = "auto",
 ) -> list[dict[str, Any]]:
     """Do the runs that `out` has no result of yet, and append each as it finishes.
+
+    Args:
+        runs: What is wanted.
+        out: The results folder.
+        episodes: Scoring episodes.
+        device: Where to work.
+        resume: Continue in a folder that has results.
+        reporter: Shows progress.
+        spread: Has the work done by other processes.
+        spread_device: Where they work.
 
     Returns:
         The rows of all runs asked for, new and old.
     """
     commit()
     with open_results(out, resume=resume) as journal:
-        done = {Run.of_row(row): row for row in read_rows(journal)}
+        old = json.loads(ranks.from_first(lambda: json.dumps(read_rows(journal)).encode()))
+        done = {Run.of_row(row): row for row in old}
         _announce(runs, done, episodes, reporter)
         _refuse_other_settings(runs, done, out)
         todo = [run for run in runs if run not in done]
         benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
         for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
             draw_tasks(benchmarks[run.dataset], run, episodes=1)
-        for _, sharing in groupby(todo, key=lambda run: (run.training, run.score)):
-            for run, row in _run_sharing(list(sharing), benchmarks, out, episodes, device, reporter):
-                append_to_journal(journal, row)
+        pieces = [tuple(sharing) for _, sharing in groupby(todo, key=lambda run: (run.training, run.score))]
+        if spread:
+            orders = [Order(piece, str(out.absolute()), episodes, spread_device) for piece in pieces]
+            answers: Generator[Iterable[dict[str, Any]], None, None] = spread(orders, reporter)
+        else:
+            answers = (rows_of(p, benchmarks[p[0].dataset], out, episodes, device, reporter) for p in pieces)
+        with closing(answers):
+            for row in chain.from_iterable(answers):
+                run = Run.of_row(row)
+                if ranks.is_first():
+                    append_to_journal(journal, row)
                 done[run] = row
                 reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
         return [done[run] for run in runs]
@@ -62,6 +91,9 @@ def run_grid(
 @contextmanager
 def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
     """The results file of a folder that is new, empty, or explicitly continued; held for this process alone."""
+    if not ranks.is_first():  # the first rank holds it for all
+        yield out / RESULTS
+        return
     with input_errors(out, "read"):
         if out.is_dir() and any(path.name != LOCK for path in out.iterdir()) and not resume:
             raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
@@ -85,16 +117,11 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
     return method(config).fit(benchmark.known, plan)
 
 
-def _run_sharing(
-    runs: list[Run],
-    benchmarks: Mapping[str, Benchmark],
-    out: Path,
-    episodes: int,
-    device: torch.device,
-    reporter: Reporter,
-) -> Iterable[tuple[Run, dict[str, Any]]]:
+def rows_of(
+    runs: Sequence[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
+) -> Iterable[dict[str, Any]]:
     """The rows of runs that share a learner: they are asked the same questions together."""
-    first, benchmark = runs[0], benchmarks[runs[0].dataset]
+    first = runs[0]
     tasks = draw_tasks(benchmark, first, episodes)
     desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(first, benchmark, desk)
@@ -112,7 +139,7 @@ def _run_sharing(
     for run in runs:
         score = mean_score([of_task[run.regime] for of_task in scores])
         row = run.as_row() | asdict(score) | {"chance": chance, "seconds": seconds}
-        yield run, row | provenance(run, learner, device)
+        yield row | provenance(run, learner, device)
 
 
 def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:

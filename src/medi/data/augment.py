@@ -31,7 +31,7 @@ def to_float(images: Tensor) -> Tensor:
     return _standardise(images / 255)
 
 
-def augment(images: Tensor, settings: Augmentation, generator: torch.Generator) -> Tensor:
+def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, part: slice = slice(None)) -> Tensor:
     """Change every image at random, each in its own way, and scale it as `to_float` does.
 
     An image takes the same draws whatever is switched on, so switching on one change leaves the others as they were.
@@ -41,12 +41,13 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator) 
         settings: Which changes, and how strong.
         generator: Source of the draws. One on the CPU draws the same for every device; one on the images' device is
             a little quicker.
+        part: The images (along the first dimension) that are wanted; they look as they would among all.
 
     Returns:
         (..., c, h, w), float, from -2 to 2.
     """
     if settings == NOTHING or (images.is_floating_point() and images.ndim < 3):
-        return to_float(images)
+        return to_float(images[part])
     if images.dtype != torch.uint8 or images.ndim < 3:
         raise InputError(
             f"only uint8 images (..., c, h, w) can be augmented, not {images.dtype} of shape {tuple(images.shape)}: "
@@ -55,8 +56,10 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator) 
     *lead, c, h, w = images.shape
     if settings.crop >= min(h, w):
         raise InputError(f"crop={settings.crop} asks for more padding than images of {h} x {w} can reflect: lower it.")
-    unit = images.reshape(math.prod(lead), c, h, w) / 255
-    draws = torch.rand(13, len(unit), generator=generator, device=generator.device)
+    draws = torch.rand(13, math.prod(lead), generator=generator, device=generator.device)
+    if part != slice(None):
+        images, draws = images[part], draws.view(13, *lead)[:, part].flatten(1)
+    unit = images.reshape(-1, c, h, w) / 255
 
     def here(values: Tensor) -> Tensor:
         return values.to(images.device, non_blocking=True)  # blocking would wait for all work queued on the GPU

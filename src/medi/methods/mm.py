@@ -29,6 +29,7 @@ from medi.metrics import score_episodes
 from medi.nets import build
 from medi.nets.conv import batch_over_tasks
 from medi.tasks import UniformSampler, make_sampler
+from medi.train import ranks
 from medi.train.devices import tensor_float32
 from medi.train.loop import Diverged, Validation, train
 
@@ -98,14 +99,15 @@ class MM(Method):
             nonlocal meta_loss
             task = sampler.sample(tasks, generator)
             items = torch.cat([task.support.flatten(1), task.query.flatten(1)], 1)
-            images = augment(learnt.images[items], plan.augmentation, generator)
-            batch = (images, task.support_labels.contiguous(), task.query_labels.contiguous())
+            mine = ranks.part(tasks)  # tasks do not see one another, so whole tasks are shared out
+            images = augment(learnt.images[items], plan.augmentation, generator, mine)
+            batch = (images, task.support_labels[mine].contiguous(), task.query_labels[mine].contiguous())
             if meta_loss is None:
                 meta_loss = MetaLoss(model, config)
                 if config.capture and desk.device.type == "cuda":
                     meta_loss = torch.cuda.make_graphed_callables(meta_loss, batch)
             mean: Tensor = meta_loss(*batch)
-            return mean
+            return ranks.mean(mean, tasks)
 
         learner = MMLearner(model, plan, config)
         settings = plan.settings(known, config, **size, clusters=plan.way)

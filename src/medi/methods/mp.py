@@ -22,9 +22,10 @@ from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
-from medi.nets import build, place
+from medi.nets import build, forward_together, place
 from medi.nets.encode import network_encoder
 from medi.tasks import make_sampler
+from medi.train import ranks
 from medi.train.loop import train
 from medi.train.schedule import Schedule
 from medi.train.supervised import train_classifier
@@ -221,8 +222,9 @@ class MP(Method):
         def loss(generator: torch.Generator) -> Tensor:
             task = sampler.sample(tasks, generator)
             items = torch.cat([task.support, task.query], 2)  # (tasks, way, observations + queries)
-            images = augment(classes.images[items.flatten()], augmentation, generator)
-            embedded = model(images).unflatten(0, items.shape)
+            count = items.numel()
+            images = augment(classes.images[items.flatten()], augmentation, generator, ranks.part(count))
+            embedded = forward_together(model, images, count).view(*items.shape, -1)
             support, query = embedded[:, :, :observations], embedded[:, :, observations:]
             return prototype_loss(support, query, config.distance, config.temperature)
 

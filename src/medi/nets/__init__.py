@@ -12,11 +12,21 @@ from torch import Tensor, nn
 from medi.errors import InputError, unknown_name
 from medi.nets.conv4 import Conv4, WideConv4, WideConv5
 from medi.nets.mlp import MLP
-from medi.nets.norm import BatchStatisticsNorm, Norm, statistics_from
+from medi.nets.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
 from medi.nets.resnet18 import ResNet18
 from medi.nets.vgg16 import STAGES, VGG16
 
-__all__ = ["NETWORKS", "BatchStatisticsNorm", "Network", "Norm", "build", "last_stage", "place", "statistics_from"]
+__all__ = [
+    "NETWORKS",
+    "BatchStatisticsNorm",
+    "Network",
+    "Norm",
+    "build",
+    "forward_together",
+    "last_stage",
+    "place",
+    "statistics_from",
+]
 
 Body = Conv4 | VGG16 | ResNet18 | MLP
 

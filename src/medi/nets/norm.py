@@ -1,4 +1,4 @@
-"""Normalisation by batch statistics, with gradients of every order right under `vmap`."""
+"""Normalisation by batch statistics: with gradients of every order right under `vmap`, or over several ranks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import batch_norm
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from medi.errors import InputError, unknown_name
+from medi.train import ranks
 
 Norm = Literal["running", "batch"]
 """running: batch statistics in training, running averages of the known data in eval mode. batch: always the batch's."""
@@ -114,10 +116,109 @@ def statistics_from(module: nn.Module, leading: int) -> Iterator[None]:
             layer.leading = value
 
 
+class _NormaliseAcross(torch.autograd.Function):
+    """Batch normalisation over the parts of all ranks; autograd's own steps would take several times as long."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, ...]:
+        """The normalised part of this rank; mean, variance and size of the whole batch."""
+        wide = x if x.dtype == torch.float64 else x.float()
+        variance, mean = torch.var_mean(wide, (0, *range(2, x.ndim)), correction=0)
+        width = len(mean)
+        size = mean.new_tensor([x.numel() // width])
+        parts = ranks.gather(torch.cat([mean, variance, size])[None], ranks.count())
+        means, variances, sizes = parts[:, :width], parts[:, width:-1], parts[:, -1:]  # a row for each rank
+        items = sizes.sum()
+        mean = (sizes * means).sum(0) / items
+        variance = (sizes * (variances + (means - mean).square())).sum(0) / items
+        ctx.save_for_backward(x, weight, mean, variance, items)
+        ctx.eps = eps
+        result = batch_norm(x, mean, variance, weight, bias, eps=eps)
+        ctx.mark_non_differentiable(mean, variance, items)
+        return result, mean, variance, items
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradient of x: scale * (gradient - mean(gradient) - z * mean(gradient * z)), z being normalised x."""
+        x, weight, mean, variance, items = ctx.saved_tensors
+        # As if mean and variance were given: scale * gradient, and sums of gradient * z and of gradient.
+        fixed, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
+            gradients[0], x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
+        )
+        sums = ranks.gather(torch.stack([of_weight, of_bias])[None], ranks.count()).sum(0)
+        inverse = torch.rsqrt(variance + ctx.eps)
+        scale = weight * inverse / items
+        slope = (-scale * sums[0] * inverse).to(x.dtype)
+        shift = (-scale * sums[1]).to(x.dtype) - slope * mean.to(x.dtype)
+        per_channel = (-1,) + (1,) * (x.ndim - 2)
+        fixed += torch.addcmul(shift.view(per_channel), x, slope.view(per_channel))
+        return fixed, of_weight, of_bias, None
+
+
+class _RunningNorm(_BatchNorm):
+    """Batch normalisation whose batch may be spread over ranks.
+
+    `nn.SyncBatchNorm` does the same on GPUs only, and for processes that draw batches of their own.
+
+    Attributes:
+        across: Normalise by the statistics of all ranks' parts of the batch. Set it with `forward_together`.
+    """
+
+    across = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
+        if not (self.across and self.training):
+            return super().forward(x)
+        result, mean, variance, items = _NormaliseAcross.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+        self._remember(mean, variance * (items / (items - 1)))
+        normal: Tensor = result
+        return normal
+
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        for running, now in ((self.running_mean, mean), (self.running_var, variance)):
+            if running is not None and self.momentum is not None:
+                running.lerp_(now.to(running.dtype), self.momentum)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+
+
+class RunningNorm1d(_RunningNorm, nn.BatchNorm1d):
+    """For items (n, width)."""
+
+
+class RunningNorm2d(_RunningNorm, nn.BatchNorm2d):
+    """For items (n, width, h, w)."""
+
+
+def forward_together(network: nn.Module, mine: Tensor, items: int) -> Tensor:
+    """What a network makes of a batch of which every rank has a part: (items, …), as if one process had it all.
+
+    Args:
+        network: The same on every rank.
+        mine: This rank's part of the batch, `ranks.part(items)` of it.
+        items: Size of the whole batch.
+    """
+    if ranks.count() == 1:
+        outputs: Tensor = network(mine)
+        return outputs
+    for layer in network.modules():
+        if isinstance(layer, _BatchNorm) and layer.training and not isinstance(layer, _RunningNorm):
+            raise InputError(f"{type(layer).__name__} cannot normalise over processes: build it with normalisation().")
+    layers = [layer for layer in network.modules() if isinstance(layer, _RunningNorm)]
+    for layer in layers:
+        layer.across = True
+    try:
+        return ranks.gather(network(mine), items)
+    finally:
+        for layer in layers:
+            layer.across = False
+
+
 def normalisation(norm: Norm, width: int, *, images: bool = True) -> nn.Module:
     """A normalisation layer for (n, width, h, w), or for (n, width) where `images` is false."""
     if norm not in get_args(Norm):
         raise unknown_name("norm", norm, get_args(Norm))
     if norm == "batch":
         return BatchStatisticsNorm(width)
-    return nn.BatchNorm2d(width) if images else nn.BatchNorm1d(width)
+    return RunningNorm2d(width) if images else RunningNorm1d(width)

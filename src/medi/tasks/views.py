@@ -19,8 +19,9 @@ from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.nets import Network, build, place
+from medi.nets import Network, build, forward_together, place
 from medi.nets.encode import in_batches
+from medi.train import ranks
 from medi.train.loop import Desk, Validation, train
 from medi.train.schedule import Schedule
 
@@ -130,7 +131,10 @@ class MultiView(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (n, M, classes) of images (n, …)."""
-        features = self.extractor(images)
+        return self.classify(self.extractor(images))
+
+    def classify(self, features: Tensor) -> Tensor:
+        """Logits (n, M, classes) of features (n, width)."""
         return torch.stack([head(features) for head in self.heads], dim=1)
 
     def first_layers(self) -> list[Tensor]:
@@ -182,7 +186,9 @@ def find_views(known: ImageSet, config: ViewsConfig, desk: Desk, augmentation: A
         logits: Tensor = model(to_float(images))
         return logits.float().log_softmax(2).gather(2, labels[:, None, None].expand(-1, config.heads, 1)).squeeze(2)
 
-    return Views(in_batches(own, desk.device, known.images, known.labels), seconds)
+    log_probabilities = in_batches(own, desk.device, known.images, known.labels)
+    ranks.copy_from_first(log_probabilities)  # a rounding apart, and ranks would draw different tasks
+    return Views(log_probabilities, seconds)
 
 
 def train_views(
@@ -202,7 +208,9 @@ def train_views(
 
     def loss(generator: torch.Generator) -> Tensor:
         items = rest[torch.randint(len(rest), (config.batch,), generator=generator, device=desk.device)]
-        logits = model(augment(known.images[items], augmentation, generator))
+        images = augment(known.images[items], augmentation, generator, ranks.part(config.batch))
+        # The heads are small and draw dropout: every rank has them see the whole batch.
+        logits = model.classify(forward_together(model.extractor, images, config.batch))
         return view_loss(logits, known.labels[items], model.first_layers(), config)
 
     def right(images: Tensor, labels: Tensor) -> Tensor:

@@ -12,11 +12,12 @@ from typing import Any
 
 import safetensors
 import torch
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from medi.errors import InputError
-from medi.files import write_atomically
+from medi.files import input_errors, write_atomically
 
 _KEY = "medi"
 
@@ -29,10 +30,16 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[st
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `save_checkpoint` wrote; a file that is not one is refused by name."""
+    with input_errors(path, "read"):
+        return unpack_checkpoint(path.read_bytes(), path)
+
+
+def unpack_checkpoint(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What the bytes of a checkpoint hold; the path is for the message alone."""
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            facts = json.loads(file.metadata()[_KEY])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (not a dict)
+        tensors = from_bytes(content)
+        header = int.from_bytes(content[:8], "little")  # the format: its length, then the header as JSON, then tensors
+        return tensors, json.loads(json.loads(content[8 : 8 + header])["__metadata__"][_KEY])
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is not a checkpoint of this program: delete it and train again.") from error
 

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from medi.errors import InputError, unknown_name
+from medi.train import ranks
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -27,9 +28,10 @@ def choose_device(name: str = "auto") -> torch.device:
 
 def describe_device(device: torch.device) -> str:
     """The device in words, as stored with every number."""
+    processes = f"{ranks.count()} x " if ranks.count() > 1 else ""
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
+        return processes + torch.cuda.get_device_name(device)
+    return f"{processes}cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
 
 
 def mixed_precision(device: torch.device, precision: Precision) -> AbstractContextManager[object]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +19,23 @@ import torch
 from torch import Tensor, nn
 
 from medi.errors import InputError
-from medi.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.files import (
+    LOCK,
+    append_to_journal,
+    input_errors,
+    make_folder,
+    read_journal,
+    remove_leftovers,
+    waiting_lock,
+    write_atomically,
+)
 from medi.progress import Reporter, Silent
+from medi.train import ranks
 from medi.train.checkpoint import (
-    load_checkpoint,
     pack_optimiser,
     save_checkpoint,
     under_prefix,
+    unpack_checkpoint,
     unpack_optimiser,
     with_prefix,
 )
@@ -107,9 +118,10 @@ def train(
     # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
     with torch.random.fork_rng([desk.device] if desk.device.type == "cuda" else []):
         torch.manual_seed(desk.seed)
-        run.restore()
-        if run.step < schedule.steps:
-            run.fit_loop()
+        with run.alone():
+            run.restore()
+            if run.step < schedule.steps:
+                run.fit_loop()
     model.eval()
     return run.seconds
 
@@ -142,14 +154,27 @@ class _Run:
         # The device is part of that: random draws differ between devices.
         identity = json.dumps([self.settings, desk.seed, desk.device.type], sort_keys=True)
         digest = sha256(identity.encode()).hexdigest()[:12]
-        self.checkpoint = desk.folder / f"{title}-{digest}.safetensors" if desk.folder else None
-        self.log = desk.folder / f"{title}-{digest}.jsonl" if desk.folder else None
+        self.folder = desk.folder if ranks.is_first() else None  # one rank writes, and reads for all
+        self.checkpoint = self.folder / f"{title}-{digest}.safetensors" if self.folder else None
+        self.log = self.folder / f"{title}-{digest}.jsonl" if self.folder else None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the checkpoint: who asks for the same training meanwhile waits, and then finds it done."""
+        if self.checkpoint is None:
+            yield
+            return
+        make_folder(self.checkpoint.parent)
+        with waiting_lock(
+            self.checkpoint.with_suffix(LOCK),
+            lambda: self.desk.reporter.say(f"waiting for another process that is training {self.title} …"),
+        ):
+            remove_leftovers(self.checkpoint.parent, self.checkpoint.stem)
+            yield
 
     def fit_loop(self) -> None:
         """Every step from the current one on, with progress, log and checkpoints."""
         self.model.train()
-        if self.desk.folder:
-            make_folder(self.desk.folder)
         started = saved = time.monotonic()
         before = self.seconds
         total = torch.zeros((), device=self.desk.device)
@@ -192,6 +217,7 @@ class _Run:
             loss = self.loss(self.generator)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        ranks.average_gradients(self.model)
         if self.schedule.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
         self.optimiser.step()
@@ -229,14 +255,24 @@ class _Run:
                 tensors["generator/cuda"] = torch.cuda.get_rng_state(self.desk.device)
         save_checkpoint(self.checkpoint, tensors, facts)
 
+    def saved(self) -> bytes:
+        """The bytes of the checkpoint, none where there is none."""
+        if self.checkpoint is None:
+            return b""
+        with input_errors(self.checkpoint, "read"):
+            return self.checkpoint.read_bytes() if self.checkpoint.exists() else b""
+
     def restore(self) -> None:
         """Continue from the checkpoint where there is one of the same settings."""
-        if self.checkpoint is None or not self.checkpoint.exists():
+        content = ranks.from_first(self.saved)
+        if not content:
+            ranks.copy_from_first(*self.model.state_dict().values())
             self.forget_after(0)
             return
-        tensors, facts = load_checkpoint(self.checkpoint)
+        path = self.checkpoint or Path(self.title)
+        tensors, facts = unpack_checkpoint(content, path)
         if facts.get("settings") != self.settings:
-            raise InputError(f"{self.checkpoint} was trained with other settings: choose another folder, or delete it.")
+            raise InputError(f"{path} was trained with other settings: choose another folder, or delete it.")
         self.model.load_state_dict(under_prefix("model", tensors))
         self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
         self.forget_after(self.step)

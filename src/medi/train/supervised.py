@@ -12,7 +12,8 @@ from torch.nn import functional
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.nets import Network
+from medi.nets import Network, forward_together
+from medi.train import ranks
 from medi.train.loop import Desk, train
 from medi.train.schedule import Schedule
 
@@ -48,7 +49,8 @@ def train_classifier(
 
     def loss(generator: torch.Generator) -> Tensor:
         items = torch.randint(len(known), (batch,), generator=generator, device=desk.device)
-        logits = model(augment(known.images[items], augmentation, generator))
+        images = augment(known.images[items], augmentation, generator, ranks.part(batch))
+        logits = forward_together(model, images, batch)
         return functional.cross_entropy(logits, known.labels[items])
 
     return train(model, loss, schedule, desk, title="classifier", settings=settings)

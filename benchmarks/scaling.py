@@ -1,0 +1,153 @@
+"""What a second process brings: one training shared by torchrun, and a grid spread by --jobs.
+
+    python benchmarks/scaling.py [--repeats 3] [--grid] [--out FILE.json]
+
+Every process has one thread. One and two processes take turns, so that a busy machine disturbs both alike; minimum,
+median and maximum over repeats are written, with the load of the machine. Where others use the cores as well, read the
+processor seconds: twice as many on two processes would mean that nothing was shared, as many that sharing is free.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+import torch
+import torch.distributed as dist
+
+import medi
+from medi.data.benchmarks import load
+from medi.methods import MM, MP, Plan
+from medi.methods.inner import InnerSteps
+from medi.methods.mm_config import MMConfig
+from medi.methods.mp import MPConfig
+from medi.train import ranks
+from medi.train.loop import _Run
+from medi.train.schedule import Schedule
+
+WARM_UP, STEPS = 2, 8
+METHODS = {
+    "mp, Conv-4, 400 images a step": (MP, MPConfig(images=400, schedule=Schedule(WARM_UP + STEPS))),
+    "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": (
+        MM,
+        MMConfig(tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(WARM_UP + STEPS, precision="float32")),
+    ),
+}
+MESSAGES = {"4 B": 1, "450 kB": 112_500, "45 MB": 11_250_000}
+
+
+def work() -> None:
+    """One rank: time every method's steps and some sums over ranks; the first prints."""
+    torch.set_num_threads(1)
+    moments: list[tuple[float, float]] = []
+    real = _Run.train_step
+
+    def timed(self: _Run) -> torch.Tensor:
+        loss = real(self)
+        moments.append((perf_counter(), process_time()))
+        return loss
+
+    _Run.train_step = timed  # type: ignore[method-assign]
+    with ranks.joined(torch.device("cpu")):
+        known, plan = load("glyphs").known, Plan(way=5, observations=5)
+        figures = {}
+        for name, (method, config) in METHODS.items():
+            moments.clear()
+            method(config).fit(known, plan)
+            steps = list(pairwise(moments[WARM_UP - 1 :]))
+            figures[f"{name}, seconds a step"] = median(after[0] - before[0] for before, after in steps)
+            mine = torch.tensor([median(after[1] - before[1] for before, after in steps)], dtype=torch.float64)
+            figures[f"{name}, processor seconds a step of all processes"] = float(
+                ranks.gather(mine, ranks.count()).sum()
+            )
+        if ranks.count() > 1:
+            for name, numbers in MESSAGES.items():
+                figures[f"sum of {name} over ranks, seconds"] = time_sum(torch.zeros(numbers))
+        if ranks.is_first():
+            print(json.dumps(figures))
+
+
+def time_sum(numbers: torch.Tensor) -> float:
+    """Seconds of one all-reduce, the median of ten."""
+    seconds = []
+    for _ in range(10):
+        dist.barrier()
+        start = perf_counter()
+        dist.all_reduce(numbers)
+        seconds.append(perf_counter() - start)
+    return median(seconds)
+
+
+def time_training(processes: int) -> dict[str, float]:
+    """Seconds a step of each method on that many processes."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [*launch, __file__, "--worker"]
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def time_grid(jobs: int) -> dict[str, float]:
+    """Seconds of two trainings of MP on `rules` (60 steps each), start of the workers included."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = f"--dataset rules --method mp --seeds 2 --episodes 20 --jobs {jobs} --out {folder}/out"
+        start = perf_counter()
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "medi", "bench", "run", *options.split()]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        return {"grid of 2 trainings (mp on rules), seconds": perf_counter() - start}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--grid", action="store_true", help="time a grid as well: minutes")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        return work()
+    seconds: dict[str, dict[str, list[float]]] = {}
+    loads = []
+    for _ in range(options.repeats):
+        for processes in (1, 2):
+            loads.append(os.getloadavg()[0])
+            measured = time_training(processes) | (time_grid(processes) if options.grid else {})
+            for name, value in measured.items():
+                seconds.setdefault(name, {}).setdefault(str(processes), []).append(value)
+    figures = {
+        "cores": os.cpu_count(),
+        "threads a process": 1,
+        "torch": torch.__version__,
+        "version": medi.__version__,
+        "repeats": options.repeats,
+        "steps a repeat": STEPS,
+        "load average at the start of each": [round(load, 1) for load in loads],
+        "min, median and max over repeats": {
+            name: {
+                processes: {"min": min(values), "median": median(values), "max": max(values)}
+                for processes, values in by_processes.items()
+            }
+            for name, by_processes in seconds.items()
+        },
+    }
+    for name, by_processes in figures["min, median and max over repeats"].items():
+        spread = ", ".join(f"{p}: {v['min']:.4f} {v['median']:.4f} {v['max']:.4f}" for p, v in by_processes.items())
+        print(name, "|", spread)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

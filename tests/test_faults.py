@@ -1,0 +1,273 @@
+"""Processes killed at any moment, full disks, read-only folders: what was finished stays, the next run completes."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+import torch
+
+from medi.bench import run as bench_run
+from medi.bench.grid import Run
+from medi.bench.run import run_grid
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import facts_of
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.files import only_process, read_journal
+from medi.methods import MP
+from medi.methods.mp import MPConfig, SupervisedStart
+from medi.progress import Silent
+from medi.train.checkpoint import load_checkpoint
+from medi.train.loop import Desk, _Run
+from medi.train.schedule import Schedule
+from processes import end, kill, start, start_ranks
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
+MP_RUN = Run("rules", "mp", "tiny", "uniform", 3, 2, "honest", "episode", 0)
+RUNS = [
+    replace(MP_RUN, method="kmeans", config="default", sampler=None),
+    MP_RUN,
+    replace(MP_RUN, regime="grouped"),
+    replace(MP_RUN, seed=1),
+]
+
+
+def some_classes(count: int, seed: int) -> ImageSet:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count).repeat(24)
+    classes = torch.randint(0, 256, (count, 1, 16, 16), generator=generator)
+    noise = torch.randint(-90, 90, (len(labels), 1, 16, 16), generator=generator)
+    images = (classes[labels] + noise).clamp(0, 255).to(torch.uint8)
+    return ImageSet(images, labels, tuple(f"class {number}" for number in range(count)))
+
+
+@pytest.fixture(autouse=True)
+def small_grid(monkeypatch):
+    """Two stages of training with a checkpoint every other step, on images that take no time."""
+    start = SupervisedStart(batch=20, schedule=Schedule(steps=6))
+    config = MPConfig(queries=2, images=12, start=start, schedule=Schedule(steps=8))
+    benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": config})
+    monkeypatch.setattr(bench_run, "load", lambda name, device: benchmark)
+    monkeypatch.setattr(bench_run, "Desk", lambda **options: Desk(**options, checkpoint_seconds=0))
+    monkeypatch.setattr(_Run, "LOG_EVERY", 2)
+    bench_run.commit()  # asks git once, before the clock runs
+
+
+def grid(out: Path, runs=RUNS) -> list[dict]:
+    return run_grid(runs, out, episodes=4, device=torch.device("cpu"), resume=True, reporter=Silent())
+
+
+def what_matters(out: Path) -> tuple[list, dict, dict]:
+    """Results but for the time they took, every bit of trained weights, the logs' steps; nothing else lies about."""
+    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in read_journal(out / "results.jsonl")]
+    weights = {
+        path.name: {name: tensor.numpy().tobytes() for name, tensor in load_checkpoint(path)[0].items()}
+        for path in (out / "models").glob("*.safetensors")
+    }
+    logs = {path.name: [row["step"] for row in read_journal(path)] for path in (out / "models").glob("*.jsonl")}
+    assert not list(out.rglob("*.tmp"))
+    return rows, weights, logs
+
+
+def grid_that_dies(out: Path, at_write: int | None, cut: int) -> None:
+    """The grid in a process that kills itself at a write, its last bytes not on the disk yet."""
+    real, writes = os.fsync, 0
+
+    def fsync(handle: int) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == at_write:
+            size = os.fstat(handle).st_size
+            if not os.path.isdir(f"/proc/self/fd/{handle}"):  # noqa: PTH112 (a handle, not a path)
+                os.ftruncate(handle, max(0, size - cut))
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(handle)
+
+    os.fsync = fsync
+    grid(out)
+
+
+def survive(folder: Path, kills: int, seed: int) -> None:
+    """Kill the grid again and again, by the clock and in the middle of writes; whenever it completes, compare."""
+    whole = folder / "whole"
+    began = time.monotonic()
+    grid(whole)
+    seconds = time.monotonic() - began
+    expected = what_matters(whole)
+    draw = random.Random(seed)
+    killed, completed = 0, 0
+    while killed < kills or not completed:
+        out = folder / f"disturbed{completed}"
+        at_write = draw.randint(1, 60) if draw.random() < 0.5 else None
+        process = start(grid_that_dies, out, at_write, draw.randint(0, 30))
+        if at_write is None:
+            process.join(draw.uniform(0, seconds))
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGKILL)
+        code = end(process)
+        assert code in (0, -signal.SIGKILL)
+        killed += code != 0
+        if code == 0 or killed == kills:
+            grid(out)
+            assert what_matters(out) == expected, f"after {killed} kills, seed {seed}"
+            completed += 1
+
+
+def test_a_grid_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
+    survive(tmp_path, kills=6, seed=0)
+
+
+@pytest.mark.slow
+def test_a_grid_that_is_killed_sixty_times_ends_as_an_undisturbed_one(tmp_path):
+    survive(tmp_path, kills=60, seed=1)
+
+
+def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
+    process = start(grid_that_dies, tmp_path, 9, 5)
+    assert end(process) == -signal.SIGKILL
+    grid(tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@contextmanager
+def disk_of(size: str, at: Path):
+    """A file system of that size, where we may mount one."""
+    at.mkdir()
+    mounted = shutil.which("mount") and os.geteuid() == 0
+    if not mounted or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at]).returncode:
+        pytest.skip("mounting needs root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", at], check=True)
+
+
+def command(out: Path, stderr: Path) -> None:
+    """`medi bench run --resume` as the command line runs it: K-means, then MP."""
+    from medi.cli import run
+
+    sys.argv = f"medi bench run --dataset rules --method kmeans,mp --way 3 --observations 2 --out {out}".split()
+    sys.argv += ["--seeds", "1", "--episodes", "4", "--device", "cpu", "--resume"]
+    stderr = stderr.with_name(stderr.name + os.environ.get("RANK", ""))
+    handle = os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(handle, 2)
+    sys.stderr = os.fdopen(2, "w")
+    run()
+
+
+@pytest.fixture
+def tiny_is_default(monkeypatch):
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "default": MP.configs["tiny"]})
+    monkeypatch.setattr(MP, "chosen", {})
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_a_full_disk_ends_with_2_and_one_line_and_keeps_what_was_finished(tmp_path):
+    with disk_of("300k", tmp_path / "disk"):
+        out = tmp_path / "disk" / "out"
+        assert end(start(command, out, tmp_path / "stderr")) == 2
+        assert "no space left on device; free some space" in (tmp_path / "stderr").read_text().splitlines()[-1]
+        assert "Traceback" not in (tmp_path / "stderr").read_text()
+        assert [row["method"] for row in read_journal(out / "results.jsonl")] == ["kmeans"]
+        shutil.copytree(out, tmp_path / "roomy")
+    assert end(start(command, tmp_path / "roomy", tmp_path / "stderr")) == 0
+    assert [row["method"] for row in read_journal(tmp_path / "roomy" / "results.jsonl")] == ["kmeans", "mp"]
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_a_folder_that_became_read_only_ends_with_2_and_one_line(tmp_path):
+    with disk_of("8m", tmp_path / "disk"):
+        out = tmp_path / "disk" / "out"
+        grid(out, RUNS[:1])
+        before = (out / "results.jsonl").read_bytes()
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
+        assert end(start(command, out, tmp_path / "stderr")) == 2
+        (line,) = (tmp_path / "stderr").read_text().splitlines()
+        assert "read-only file system" in line
+        assert (out / "results.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("at_write", [1, 2, 5, 12])
+def test_wherever_space_runs_out_finished_rows_stay_and_the_grid_can_be_continued(tmp_path, monkeypatch, at_write):
+    real, writes = os.fsync, 0
+
+    def full(handle: int) -> None:
+        nonlocal writes
+        writes += 1
+        if writes >= at_write:
+            raise OSError(ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="no space left on device; free some space"):
+        grid(tmp_path / "out")
+    kept = read_journal(tmp_path / "out" / "results.jsonl")
+    monkeypatch.setattr(os, "fsync", real)
+    rows = grid(tmp_path / "out")
+    assert read_journal(tmp_path / "out" / "results.jsonl")[: len(kept)] == kept
+    assert len(rows) == len(RUNS) == len(read_journal(tmp_path / "out" / "results.jsonl"))
+
+
+def test_a_second_process_on_the_same_folder_is_refused_and_spoils_nothing(tmp_path):
+    def hold() -> None:
+        with only_process(tmp_path):
+            (tmp_path / "held").touch()
+            time.sleep(60)
+
+    process = start(hold)
+    while not (tmp_path / "held").exists():
+        time.sleep(0.02)
+    with pytest.raises(InputError, match="in use by another medi process"):
+        grid(tmp_path)
+    process.kill()
+    process.join()
+    assert len(grid(tmp_path)) == len(RUNS)
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_the_command_on_two_processes_writes_every_row_once_and_another_number_continues(tmp_path):
+    out = tmp_path / "out"
+    assert [end(process) for process in start_ranks(2, command, out, tmp_path / "stderr")] == [0, 0]
+    rows = read_journal(out / "results.jsonl")
+    assert [row["method"] for row in rows] == ["kmeans", "mp"]
+    assert all(row["device"].startswith("2 x cpu") for row in rows)
+    assert (tmp_path / "stderr1").read_text() == "", "the first process alone reports"
+    shutil.copytree(out, tmp_path / "again")
+    (tmp_path / "again" / "results.jsonl").write_text("")
+    assert [end(process) for process in start_ranks(3, command, tmp_path / "again", tmp_path / "stderr")] == [0] * 3
+    for ours, theirs in zip(read_journal(tmp_path / "again" / "results.jsonl"), rows, strict=True):
+        assert ours["acc"] == theirs["acc"], "the trained model is found by any number of processes"
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+def test_the_command_on_two_processes_ends_with_1_and_a_line_when_one_is_killed(tmp_path, monkeypatch):
+    def slow(self: _Run) -> torch.Tensor:
+        time.sleep(0.3)
+        return real(self)
+
+    real = _Run.train_step
+    monkeypatch.setattr(_Run, "train_step", slow)
+    out = tmp_path / "out"
+    first, second = start_ranks(2, command, out, tmp_path / "stderr")
+    while not list(out.glob("models/*.safetensors")):
+        assert first.is_alive()
+        time.sleep(0.05)
+    kill(second)
+    assert end(first) == 1
+    line = (tmp_path / "stderr0").read_text().splitlines()[-1]
+    assert line.startswith("medi: another process of the job is gone")
+    assert "--resume, on as many processes as you like" in line
+    assert "Traceback" not in (tmp_path / "stderr0").read_text()
+    monkeypatch.setattr(_Run, "train_step", real)
+    assert end(start(command, out, tmp_path / "stderr")) == 0
+    assert [row["method"] for row in read_journal(out / "results.jsonl")] == ["kmeans", "mp"]
