@@ -168,3 +168,10 @@ def test_the_documents_example_works(capsys):
 def test_importing_the_package_does_not_import_torch():
     code = "import sys, medi; assert 'torch' not in sys.modules; medi.MetaDiscovery; assert 'torch' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("novel", [-1, None])
+def test_labels_of_mixed_kinds_are_refused_with_the_cure(novel):
+    y = np.array(["a"] * 10 + ["b"] * 10 + [novel] * 10, dtype=object)
+    with pytest.raises(ValueError, match='strings and "-1"'):
+        MetaDiscovery(method="kmeans").fit(np.random.default_rng(0).normal(size=(30, 3)), y)

@@ -130,7 +130,12 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
 
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
         labels: NDArray[Any] = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
+        try:
+            check_classification_targets(labels)
+        except TypeError as error:  # they cannot be sorted
+            raise ValueError(
+                'y mixes labels of different kinds: give numbers and -1, or strings and "-1", for novel rows.'
+            ) from error
         if len(labels) != n:
             raise ValueError(f"X has {n} items but y has {len(labels)}: give one label each.")
         return labels

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 
+from medi.bench.commands import figure_command
 from medi.bench.figures import draw_comparison, save_figure
 from medi.bench.grid import Run
 from medi.errors import InputError
@@ -76,3 +77,13 @@ def test_a_picture_is_written_whole_or_refused(tmp_path):
         save_figure(figure, tmp_path / "figure.txt")
     with pytest.raises(InputError, match="no honest result was scored 'episode'"):
         draw_comparison(ROWS[:3], "episode")
+
+
+def test_the_command_draws_what_there_is_where_no_scores_are_named(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("medi.bench.figures.draw_comparison", lambda rows, score: drawn.append(score))
+    monkeypatch.setattr("medi.bench.figures.save_figure", lambda figure, path: None)
+    for rows in (ROWS, [row(0.1, score="episode")]):
+        monkeypatch.setattr("medi.bench.tables.read_results", lambda folder, rows=rows: rows)
+        figure_command(results=tmp_path, out=tmp_path / "a.png")
+    assert drawn == ["pooled", "episode"]

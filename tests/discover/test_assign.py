@@ -40,7 +40,7 @@ def test_new_photos_are_assigned_to_groups_and_known_classes(folders, medi_, mod
             assert row["kind"] == ("known" if name in ("reds", "greens") else "novel"), row
             assert row["label"] == (name if row["kind"] == "known" else group_of[name]), row
     assert {"known", "novel"} <= {row["kind"] for row in rows}
-    assert "1 files were skipped" in result.err
+    assert "1 file was skipped" in result.err
     assert "broken.jpg: not an image" in result.err
 
 

@@ -106,3 +106,18 @@ def test_thinning_takes_equally_many_of_each_class_and_nothing_where_there_is_ro
     kept = labels[thin(labels, 60, torch.Generator().manual_seed(0))]
     assert torch.bincount(kept).tolist() == [15, 15, 15, 15]
     assert thin(labels, 200, torch.Generator()).tolist() == list(range(200))
+
+
+def test_what_could_not_be_checked_is_said():
+    known, novel = split(gaussian_classes(14, 8, apart=8.0), 10)
+    settings = DiscoverySettings(method="kmeans", classes=1, resamples=3)
+    found, _ = discover_groups(known, novel.images, settings, Desk())
+    assert found.diagnosis.stability is None
+    assert found.diagnosis.verdict == "doubtful"
+    assert found.diagnosis.reasons[0].startswith("With a single group or so few items")
+
+
+def test_too_few_items_are_not_blamed_on_the_known_classes():
+    known, novel = split(gaussian_classes(14, 8, apart=8.0), 10)
+    found, _ = discover_groups(known, novel.images[:3], DiscoverySettings(method="kmeans", resamples=3), Desk())
+    assert "too few items to calibrate" in found.count.how

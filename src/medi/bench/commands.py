@@ -281,18 +281,22 @@ def paper_command(
 def figure_command(
     results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
-    score: Annotated[str, typer.Option(help="Which scores: pooled or episode.")] = "pooled",
+    score: Annotated[
+        str | None, typer.Option(help="Which scores: pooled or episode.", show_default="pooled where there are any")
+    ] = None,
 ) -> None:
     """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
 
     Example: medi bench figure --results out --out comparison.png
     """
-    if score not in SCORES:
+    if score is not None and score not in SCORES:
         raise unknown_name("value of --score", score, SCORES)
     from medi.bench.figures import draw_comparison, save_figure
     from medi.bench.tables import read_results
 
-    save_figure(draw_comparison(read_results(results), score), out)
+    rows = read_results(results)
+    score = score or ("pooled" if any(row["score"] == "pooled" for row in rows) else "episode")
+    save_figure(draw_comparison(rows, score), out)
     typer.echo(f"drew {out}")
 
 

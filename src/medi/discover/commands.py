@@ -29,7 +29,9 @@ def discover(
     novel: Annotated[Path, typer.Option(help="Folder with photos of things that belong to none of them.")],
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
-    method: Annotated[str, typer.Option(help="How to learn from the known classes.")] = "mp",
+    method: Annotated[
+        str, typer.Option(help="How to learn from the known classes: mp, mm, kmeans, kcl, mcl, dtc or rs.")
+    ] = "mp",
     encoder: Annotated[
         str,
         typer.Option(
@@ -108,7 +110,7 @@ def _list_skipped(skipped: Sequence[Skipped]) -> None:
     if not skipped:
         return
     console = Console(stderr=True)
-    _say(console, f"{len(skipped)} files were skipped:")
+    _say(console, f"{len(skipped)} file{'s were' if len(skipped) != 1 else ' was'} skipped:")
     for item in skipped[:SHOWN]:
         _say(console, f"  {_printable(item.path)}: {item.reason}")
     if len(skipped) > SHOWN:

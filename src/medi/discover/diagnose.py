@@ -189,8 +189,11 @@ def _reasons(
         good = stability >= STABLE
         text = f"Grouped again without a fifth of the items, the groups agree to {stability:.2f} (1 = always the same)"
         found.append((not good, text + ("." if good else ": they depend on chance.")))
+    else:
+        found.append((True, "With a single group or so few items, whether the grouping is stable cannot be checked."))
     if not count.certain:
-        found.append((True, f"The number of groups is uncertain: between {count.low} and {count.high}."))
+        limits = f": between {count.low} and {count.high}" if count.low < count.high else ""
+        found.append((True, f"The number of groups is uncertain{limits}."))
     if distance is not None:
         text = f"The novel items lie {distance:.1f} times as far from the known classes as those lie from each other"
         if distance > FAR:
@@ -198,12 +201,11 @@ def _reasons(
         found.append((distance > FAR, text + "."))
     if choice.gain is not None and choice.spread is not None:
         teaches = choice.gain > SURE * choice.spread
-        text = f"Learning from the known classes changes that share by {100 * choice.gain:+.1f} points"
+        text = "Learning from known classes changes the share of hidden known items that are put right by"
+        text += f" {100 * choice.gain:+.1f} points"
         text += f" (standard error {100 * choice.spread:.1f})"
         found.append((not teaches, text + ("." if teaches else ", so items are compared as they are.")))
     if overlap is not None:
-        text = (
-            f"The two known classes that are hardest to tell apart share {100 * overlap:.0f} % of their items' places"
-        )
+        text = f"Of the two known classes that are hardest to tell apart, {100 * overlap:.0f} % lies where both occur"
         found.append((overlap > 0.5, text + "."))
     return found

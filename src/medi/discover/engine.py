@@ -36,6 +36,8 @@ NEIGHBOURS = 3
 """Nearest known classes named for each group."""
 FEWEST_ITEMS, MOST_ASKED = 3, 4000
 """Items that a known class needs to be asked anything, and items of all classes that are asked."""
+SURE = 2 / 3
+"""An item whose confidence is below this is marked as doubtful: it is less than twice as likely there as elsewhere."""
 VIEWS = 3
 """Augmented copies of the images that a stable grouping should survive."""
 
@@ -165,7 +167,8 @@ def _count(points: Tensor, tree: Tree, pools: list[Pool], settings: DiscoverySet
     if float(tree.costs.sum()) > 1e-12 * max(1.0, float(points.square().sum())):
         calibration = calibrate(pools, len(points), torch.Generator().manual_seed(desk.seed))
     if calibration is None:
-        count = by_silhouette(points, tree, why="; there are too few known classes to calibrate a better estimate")
+        lacking = "items" if len(points) < FEWEST_CLASSES else "known classes"
+        count = by_silhouette(points, tree, why=f"; there are too few {lacking} to calibrate a better estimate")
     else:
         count = estimate(tree, calibration)
     if not count.certain:
@@ -247,14 +250,13 @@ def _describe(
     distances = left_out_distances(points, groups, recogniser.groups, sizes)
     probability = (-distances / recogniser.temperature).softmax(1)
     own = probability.gather(1, groups[:, None])
-    others = probability.scatter(1, groups[:, None], 0.0).amax(1) if k > 1 else torch.zeros(len(points))
     from_own = squared_distances(points, recogniser.groups).gather(1, groups[:, None]).squeeze(1)
     medoids = [int(torch.where(groups == g, from_own, torch.inf).argmin()) for g in range(k)]
     nearest, neighbours = _neighbours(points, recogniser)
     return Discovery(
         labels=tuple(labels.tolist()),
         confidence=tuple(own.squeeze(1).tolist()),
-        doubtful=tuple((own.squeeze(1) < 2 * others).tolist()),
+        doubtful=tuple((own.squeeze(1) < SURE).tolist()),
         nearest_known=nearest,
         neighbours=neighbours,
         medoids=tuple(medoids),
