@@ -211,3 +211,16 @@ def test_the_bar_ends_full(omniglot: Facts, folder: Path) -> None:
         fetch(omniglot, progress)
     assert [task.description for task in progress.tasks] == list(omniglot.records)
     assert all(task.finished for task in progress.tasks)
+
+
+def test_links_in_a_tar_archive_are_not_followed(server: Server, folder: Path, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        link = tarfile.TarInfo("cifar-100-binary")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("cifar-100-binary/escaped.bin"), io.BytesIO())
+    evil = replace(CIFAR100, archives=(server.archive("evil.tar.gz", buffer.getvalue(), extract=True),))
+    with pytest.raises(InputError, match=r"lacks test\.bin, train\.bin"):
+        fetch(evil)
+    assert not (tmp_path / "escaped.bin").exists()

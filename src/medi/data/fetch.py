@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tarfile
 import zlib
 from collections.abc import Collection
@@ -96,13 +97,25 @@ def _unpack(facts: Facts, downloaded: Path, wanted: set[str]) -> list[Path]:
     """The files of a tar archive, unpacked beside it; one that would write elsewhere is refused."""
     try:
         with tarfile.open(downloaded) as archive:
-            archive.extractall(downloaded.parent, filter="data")
+            _extract(archive, downloaded.parent.resolve())
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise InputError(f"{downloaded.name} cannot be unpacked: {error}; nothing of it was kept.") from error
     files = {file.name: file for file in (downloaded.parent / facts.folder).glob("*") if file.is_file()}
     if lacking := wanted - files.keys():
         raise InputError(f"{downloaded.name} lacks {', '.join(sorted(lacking))}; nothing of it was kept.")
     return list(files.values())
+
+
+def _extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpack the plain files of an archive, all below a folder; `extractall(filter=…)` is not in every Python 3.11."""
+    for member in archive:
+        target = (folder / member.name.lstrip("/")).resolve()
+        if not target.is_relative_to(folder):
+            raise tarfile.TarError(f"{member.name} would be written elsewhere")
+        if source := archive.extractfile(member) if member.isfile() else None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with source, target.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
 
 
 def _place(arrived: Collection[Path], folder: Path, wanted: set[str]) -> list[Path]:
