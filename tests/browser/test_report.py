@@ -6,7 +6,8 @@ import chromium
 import pytest
 from discoveries import made_up, patterns
 
-from medi.report.page import Item, Skipped, render
+from medi.data.folders import Skipped
+from medi.report.page import Item, render
 
 pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium: install Debian's package `chromium`")
 

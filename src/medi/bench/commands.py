@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from typer.core import TyperCommand
 
-from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_list, parse_observations
-from medi.data.facts import facts_of
+from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_datasets, parse_list, parse_observations
 from medi.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from medi.bench.tables import Line
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
 
@@ -105,6 +100,7 @@ def run_command(
     from medi.bench.on_ray import OnRay
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
+    from medi.bench.terminal import show_lines
     from medi.progress import Reporter, Silent
     from medi.train import ranks
     from medi.train.devices import choose_device
@@ -132,7 +128,7 @@ def run_command(
             spread_device=device,
         )
         if ranks.is_first():
-            _show(summarise(rows))
+            show_lines(summarise(rows))
 
 
 @app.command("choose")
@@ -163,28 +159,14 @@ def choose_command(
     if any(run.regime == "grouped" for run in candidates):
         raise InputError("--regime grouped uses true groups and is no way to choose: give honest or transductive.")
     from medi.bench.choose import try_candidates
+    from medi.bench.terminal import show_choices
     from medi.progress import Reporter
     from medi.train.devices import choose_device
 
     summaries = try_candidates(
         candidates, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter()
     )
-    table = Table("dataset", "method", "config", "observations", "regime", "ACC", "std", "splits", box=None)
-    for summary in sorted(summaries, key=lambda s: (s.run.dataset, str(s.run.observations), s.run.regime, -s.acc)):
-        run = summary.run
-        table.add_row(
-            run.dataset,
-            run.method,
-            run.config,
-            str(run.observations),
-            run.regime,
-            f"{100 * summary.acc:.1f}",
-            f"{100 * summary.std:.1f}",
-            str(summary.splits),
-        )
-    console = Console()
-    console.print(table)
-    console.print("ACC in percent on held-out known classes; std over splits.", highlight=False)
+    show_choices(summaries)
 
 
 @app.command("views")
@@ -199,36 +181,14 @@ def views_command(
     Trains the multi-view network as the paper does, without its orthogonality term, and with heads that specialise;
     appends what it finds to OUT/views.jsonl and draws the images of each view. What is there already is not done again.
     """
-    datasets = parse_list(dataset, "--dataset")
-    for name in datasets:
-        facts_of(name)
+    datasets = parse_datasets(dataset)
+    from medi.bench.terminal import show_views
     from medi.bench.views import study_views
     from medi.progress import Reporter
     from medi.train.devices import choose_device
 
     rows = study_views(datasets, out, seeds=range(seeds), device=choose_device(device), reporter=Reporter())
-    table = Table("dataset", "seed", "views", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
-    for row in rows:
-        table.add_row(
-            row["dataset"],
-            str(row["seed"]),
-            row["kind"],
-            f"{row['mean_cosine']:.3f}",
-            " ".join(map(str, row["sizes"])),
-            " ".join(f"{100 * share:.0f} %" for share in row["coverage"]),
-            f"{100 * row['topped_up']:.1f} %",
-            " ".join(f"{name} {m['bits']:.3f} ({m['random_bits']:.3f})" for name, m in row["agreement"].items()),
-        )
-    console = Console()
-    console.width = max(console.width, 140)
-    console.print(table)
-    console.print(
-        "|cosine|: between first-layer weights of different heads. classes: share of the known classes that have an "
-        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view "
-        "and attribute, and of shuffled views.",
-        highlight=False,
-        soft_wrap=True,
-    )
+    show_views(rows)
 
 
 @app.command("table")
@@ -240,10 +200,11 @@ def table_command(
     if format not in FORMATS:
         raise unknown_name("format", format, FORMATS)
     from medi.bench.tables import read_results, render, summarise
+    from medi.bench.terminal import show_lines
 
     lines = summarise(read_results(results))
     if format == "text":
-        _show(lines)
+        show_lines(lines)
     else:
         typer.echo(render(lines, format), nl=False)
 
@@ -262,9 +223,7 @@ def paper_command(
     Says what is left and about how long it takes; an interrupted run continues with --resume. Tables and figures are
     written to OUT/paper as soon as their first seed is there. Results copied into OUT/results.jsonl are not run again.
     """
-    datasets = parse_list(dataset, "--dataset")
-    for name in datasets:
-        facts_of(name)
+    datasets = parse_datasets(dataset)
     from medi.bench.paper import run_paper
     from medi.progress import Reporter
     from medi.train.devices import choose_device
@@ -312,9 +271,7 @@ def _expand(
     seeds: Sequence[int],
 ) -> list[Run]:
     """The runs that options ask for; every name is checked before any work starts."""
-    datasets = parse_list(dataset, "--dataset")
-    for name in datasets:
-        facts_of(name)
+    datasets = parse_datasets(dataset)
     regimes = parse_list(regime, "--regime", REGIMES)
     if score not in SCORES:
         raise unknown_name("value of --score", score, SCORES)
@@ -340,21 +297,3 @@ def _expand(
         score=score,
         seeds=seeds,
     )
-
-
-def _show(lines: Sequence[Line]) -> None:
-    """A table on the terminal, with what fits there: the other formats have every column."""
-    from medi.bench.tables import COLUMNS, note
-
-    shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
-    shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
-    table = Table(*(COLUMNS[i] for i in shown), box=None, pad_edge=False)
-    for column in table.columns[5:]:
-        column.justify = "right"
-    for line in lines:
-        cells = line.cells()
-        table.add_row(*(cells[i] for i in shown))
-    console = Console()
-    console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
-    console.print(table)
-    console.print(f"\n{note(lines)}", highlight=False, soft_wrap=True)

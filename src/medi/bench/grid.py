@@ -71,6 +71,11 @@ def parse_list(text: str, option: str, allowed: Sequence[str] | None = None) -> 
     return parts
 
 
+def parse_datasets(text: str) -> list[str]:
+    """The benchmarks that an option names; an unknown one is an error."""
+    return [facts_of(name).name for name in parse_list(text, "--dataset")]
+
+
 def parse_observations(text: str) -> list[int | str]:
     """`1,5` or `all`."""
     parts = parse_list(text, "--observations")

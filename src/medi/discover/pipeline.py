@@ -29,7 +29,6 @@ from medi.methods import method_of
 from medi.nets.pretrained import DEFAULT, Encoder
 from medi.progress import Reporter
 from medi.report.page import Item, render, thumbnail
-from medi.report.page import Skipped as SkippedFile
 from medi.train.devices import choose_device, cpu_threads, describe_device
 from medi.train.loop import Desk
 
@@ -162,7 +161,6 @@ def _facts(
 
 def _write_report(arguments: Arguments, material: Material, discovery: Discovery, facts: Mapping[str, Any]) -> None:
     items = [Item(*pair) for pair in zip(material.novel.paths, material.novel.thumbnails, strict=True)]
-    skipped = [SkippedFile(item.path, item.reason) for item in material.skipped]
     shown = {
         "Known": f"{facts['known_photos']} photos of {facts['known_classes']} classes",
         "Encoder": arguments.encoder,
@@ -175,5 +173,5 @@ def _write_report(arguments: Arguments, material: Material, discovery: Discovery
     if arguments.encoder == DEFAULT:
         shown["Licence"] = WEIGHTS
     shown |= {"Note" if not i else f"Note {i + 1}": text for i, text in enumerate(material.warnings)}
-    page = render(discovery, items, skipped, arguments.command(), shown)
+    page = render(discovery, items, material.skipped, arguments.command(), shown)
     write_atomically(arguments.out / output.REPORT, page.encode(errors="replace"))

@@ -20,6 +20,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
+from medi.data.folders import Skipped
 from medi.discover.result import Discovery, Neighbour
 from medi.report import curve, words
 
@@ -45,14 +46,6 @@ class Item:
 
     path: str
     thumbnail: bytes
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A file that was left out, and why."""
-
-    path: str
-    reason: str
 
 
 @dataclass(frozen=True)

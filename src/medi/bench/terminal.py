@@ -1,0 +1,74 @@
+"""What the commands of `medi bench` show on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from medi.bench.choose import Summary
+from medi.bench.tables import COLUMNS, Line, note
+
+
+def show_lines(lines: Sequence[Line]) -> None:
+    """A table on the terminal, with what fits there: the other formats have every column."""
+    shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
+    shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
+    table = Table(*(COLUMNS[i] for i in shown), box=None, pad_edge=False)
+    for column in table.columns[5:]:
+        column.justify = "right"
+    for line in lines:
+        cells = line.cells()
+        table.add_row(*(cells[i] for i in shown))
+    console = Console()
+    console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
+    console.print(table)
+    console.print(f"\n{note(lines)}", highlight=False, soft_wrap=True)
+
+
+def show_choices(summaries: Sequence[Summary]) -> None:
+    """Candidates, the best of each task first."""
+    table = Table("dataset", "method", "config", "observations", "regime", "ACC", "std", "splits", box=None)
+    for summary in sorted(summaries, key=lambda s: (s.run.dataset, str(s.run.observations), s.run.regime, -s.acc)):
+        run = summary.run
+        table.add_row(
+            run.dataset,
+            run.method,
+            run.config,
+            str(run.observations),
+            run.regime,
+            f"{100 * summary.acc:.1f}",
+            f"{100 * summary.std:.1f}",
+            str(summary.splits),
+        )
+    console = Console()
+    console.print(table)
+    console.print("ACC in percent on held-out known classes; std over splits.", highlight=False)
+
+
+def show_views(rows: Sequence[dict[str, Any]]) -> None:
+    """What CATA's views are, a line a network."""
+    table = Table("dataset", "seed", "views", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
+    for row in rows:
+        table.add_row(
+            row["dataset"],
+            str(row["seed"]),
+            row["kind"],
+            f"{row['mean_cosine']:.3f}",
+            " ".join(map(str, row["sizes"])),
+            " ".join(f"{100 * share:.0f} %" for share in row["coverage"]),
+            f"{100 * row['topped_up']:.1f} %",
+            " ".join(f"{name} {m['bits']:.3f} ({m['random_bits']:.3f})" for name, m in row["agreement"].items()),
+        )
+    console = Console()
+    console.width = max(console.width, 140)
+    console.print(table)
+    console.print(
+        "|cosine|: between first-layer weights of different heads. classes: share of the known classes that have an "
+        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view "
+        "and attribute, and of shuffled views.",
+        highlight=False,
+        soft_wrap=True,
+    )
