@@ -12,10 +12,9 @@ from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
-from medi.nets import build, place
+from medi.methods.starts import Start, started
 from medi.nets.encode import network_encoder
 from medi.train.schedule import Schedule
-from medi.train.supervised import train_classifier
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,8 @@ class KMeans(Method):
         config, desk = self.settings, plan.desk
         if config.network is None:
             return EmbeddingLearner(pixels, known, plan, config.grouping)
-        network = place(build(config.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
-        seconds = train_classifier(
-            network,
-            known,
-            config.schedule,
-            desk,
-            augmentation=plan.augmentation,
-            batch=config.batch,
-            settings=plan.settings(known, config),
-        )
+        start = Start(network=config.network, batch=config.batch, schedule=config.schedule)
+        network, seconds = started(known, start, plan)
         encoder = network_encoder(network, desk.device, config.schedule.precision)
         return EmbeddingLearner(encoder, known, plan, config.grouping, config.network, seconds)
 

@@ -26,7 +26,7 @@ from medi.methods.embedding import best_temperature
 from medi.methods.inner import Clusterer, adapt, label_pairs, outer_loss
 from medi.methods.mm_config import CONFIGS, MMConfig
 from medi.metrics import score_episodes
-from medi.nets import build
+from medi.nets import build, seeded
 from medi.nets.conv import batch_over_tasks
 from medi.tasks import UniformSampler, make_sampler
 from medi.train import ranks
@@ -89,8 +89,7 @@ class MM(Method):
         shape = tuple(known.images.shape[1:])
         body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=desk.seed)
         batch_over_tasks(body, MATMUL_SIDE.get(desk.device.type, 0))
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(desk.seed + 1_000_003)
+        with seeded(desk.seed, stream=1):
             model = Clusterer(body, body.width, plan.way).to(desk.device)
         tasks = config.tasks or (16 if plan.way <= 5 else 8)
         meta_loss: Any = None  # made at the first step: a finished training needs none

@@ -20,7 +20,7 @@ from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, Stage
 from medi.methods.base import Learner, Method, Plan
-from medi.nets import Network, build, place
+from medi.nets import Network, build, place, seeded
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import Desk, train
 from medi.train.schedule import Drops, Schedule
@@ -100,8 +100,7 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[S
     desk = plan.desk
     sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), config.each, 0, known.class_names)
     network = build(config.network, tuple(known.images.shape[1:]), seed=desk.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the network's own stream
+    with seeded(desk.seed, stream=1):
         model = SimilarityNetwork(network)
     place(model.to(desk.device).network, desk.device)
 
@@ -193,8 +192,7 @@ class PairLearner(AdaptingLearner):
             network = deepcopy(self.judge.network)
         else:
             network = place(build(self.config.similarity.network, tuple(images.shape[1:]), seed=desk.seed), desk.device)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(desk.seed + 1_000_003)
+        with seeded(desk.seed, stream=1):
             head = nn.Sequential(
                 nn.Linear(network.width, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, k)
             )

@@ -18,7 +18,7 @@ from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Plan
 from medi.methods.mp import prototype_loss
-from medi.nets import Network, build, place
+from medi.nets import Network, build, place, seeded
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import Desk, Loss, train
 from medi.train.schedule import Schedule
@@ -87,8 +87,7 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
 
 def linear(inputs: int, outputs: int, desk: Desk) -> nn.Linear:
     """A linear layer whose weights follow from the seed."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the networks' own stream
+    with seeded(desk.seed, stream=1):
         return nn.Linear(inputs, outputs).to(desk.device)
 
 

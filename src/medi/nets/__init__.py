@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -82,10 +83,22 @@ def build(
     _check_shape(name, shape, body.smallest)
     if embedding is not None and embedding < 1:
         raise InputError(f"embedding={embedding} is no size: give at least 1, or None for the network's own.")
+    with seeded(seed):
+        return Network(body(shape, norm=norm, **settings), embedding)
+
+
+@contextmanager
+def seeded(seed: int, stream: int = 0) -> Iterator[None]:
+    """Layers made inside are on the CPU and follow from the seed; the global generators are left alone.
+
+    Args:
+        seed: The run's.
+        stream: 0 for a network's body; another for what is put on top of it, which would have the same weights else.
+    """
     # Seeding the CPU's generator alone: torch.manual_seed would reset those of the GPUs as well.
     with torch.device("cpu"), torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        return Network(body(shape, norm=norm, **settings), embedding)
+        torch.default_generator.manual_seed(seed + 1_000_003 * stream)
+        yield
 
 
 def last_stage(network: Network) -> nn.Module:

@@ -19,7 +19,7 @@ from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.nets import Network, build, forward_together, place
+from medi.nets import Network, build, forward_together, place, seeded
 from medi.nets.encode import in_batches
 from medi.train import ranks
 from medi.train.loop import Desk, Validation, train
@@ -200,8 +200,7 @@ def train_views(
     if known.n_classes < 2:
         raise InputError("CATA learns views from 2 known classes or more: add classes, or use --sampler uniform.")
     extractor = build(config.network, tuple(known.images.shape[1:]), seed=desk.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the extractor's own stream
+    with seeded(desk.seed, stream=1):
         model = MultiView(extractor, known.n_classes, config)
     place(model.to(desk.device).extractor, desk.device)
     held_out, rest = _split(known, desk)

@@ -22,7 +22,7 @@ from medi.errors import InputError
 from medi.methods.inner import Clusterer, InnerSteps, adapt, outer_loss, respond
 from medi.methods.mp import prototype_loss
 from medi.metrics import score_episodes
-from medi.nets import build
+from medi.nets import build, seeded
 from medi.tasks.episodes import Task
 from medi.train.loop import Desk, train
 from medi.train.schedule import Schedule
@@ -146,8 +146,7 @@ class MMAlgorithm(MetaAlgorithm):
     def start(self) -> nn.Module:
         """An embedding with a head."""
         body = build("mlp", self.shape, norm="batch", seed=self.seed, hidden=self.training.hidden)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.seed + 1_000_003)
+        with seeded(self.seed, stream=1):
             return Clusterer(body, body.width, self.way)
 
     def loss(self, model: nn.Module, support: Tensor, query: Tensor) -> Tensor:

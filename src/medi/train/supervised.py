@@ -12,7 +12,7 @@ from torch.nn import functional
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.nets import Network, forward_together
+from medi.nets import Network, forward_together, seeded
 from medi.train import ranks
 from medi.train.loop import Desk, train
 from medi.train.schedule import Schedule
@@ -42,8 +42,7 @@ def train_classifier(
     Returns:
         Seconds it took.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(desk.seed + 1_000_003)  # not the network's own stream
+    with seeded(desk.seed, stream=1):
         head = nn.Linear(network.width, known.n_classes).to(desk.device)
     model = nn.Sequential(network, head)
 
