@@ -7,7 +7,9 @@ from statistics import fmean, stdev
 
 import pytest
 
+from medi.bench.grid import Run
 from medi.bench.rows import read_rows
+from medi.bench.run import settings_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,6 +24,13 @@ def generated() -> dict[Path, str]:
 def test_every_table_is_what_the_committed_results_give():
     for path, text in generated().items():
         assert path.read_text() == text, f"{path.name} is out of date: run `make results`"
+
+
+@pytest.mark.parametrize("folder", ["mp", "cata"])
+def test_measured_rows_were_made_with_what_their_settings_stand_for_now(folder):
+    for row in read_rows(ROOT / "results" / folder / "results.jsonl"):
+        run = Run.of_row(row)
+        assert row["settings"] == settings_of(run), f"measure {run.describe()} again: its settings have changed"
 
 
 @pytest.mark.parametrize("document", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda path: path.name)

@@ -8,7 +8,7 @@ clusters' means serve as prototypes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -113,58 +113,28 @@ PREPARATIONS = {
 
 
 def _candidates() -> dict[str, MPConfig]:
-    """What `medi bench choose` compares: a network, known classes turned or not, a preparation of features."""
-    return (
-        {
-            f"{network}{'-rotated' if rotations else ''}-{name}": MPConfig(
-                network=network,
-                # ResNet-18 is trained once, on five observations, for one and for five: its training is what costs.
-                observations=5 if network == "resnet18" else None,
-                rotations=rotations,
-                grouping=Grouping(preparation, balanced=True),
-            )
-            for network in ("conv4", "resnet18")
-            for rotations in (False, True)
-            for name, preparation in PREPARATIONS.items()
-        }
-        | {
-            # Softer distances and a higher rate. Conv-4 is bound by launching kernels: larger steps cost a GPU nothing.
-            f"{network}{'-rotated' if rotations else ''}-warm": MPConfig(
-                network=network,
-                images=images,
-                rotations=rotations,
-                temperature=16.0,
-                schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
-            )
-            for network, images in (("conv4", 1600), ("resnet18", 400))
-            for rotations in (False, True)
-        }
-        | {
+    """What `medi bench choose` compares: a network, known classes turned or not, a preparation of features, a start."""
+    found = {}
+    for turned, rotations in (("", False), ("-rotated", True)):
+        for name, preparation in PREPARATIONS.items():
+            grouping = Grouping(preparation, balanced=True)
+            found[f"conv4{turned}-{name}"] = MPConfig(rotations=rotations, grouping=grouping)
+            # ResNet-18 is trained once, on five observations, for one and for five: its training is what costs.
+            deep = MPConfig(network="resnet18", observations=5, rotations=rotations, grouping=grouping)
+            found[f"resnet18{turned}-{name}"] = deep
             # Cross-entropy over all classes teaches a deep network most; tasks then give it the metric.
-            f"resnet18{'-rotated' if rotations else ''}-started-{name}": MPConfig(
-                network="resnet18",
-                observations=5,
-                rotations=rotations,
-                temperature=16.0,
-                start=SupervisedStart(),
-                schedule=Schedule(steps=400, rate=3e-4),
-                grouping=Grouping(preparation, balanced=True),
+            found[f"resnet18{turned}-started-{name}"] = replace(
+                deep, temperature=16.0, start=SupervisedStart(), schedule=Schedule(steps=400, rate=3e-4)
             )
-            for rotations in (False, True)
-            for name, preparation in PREPARATIONS.items()
-        }
-        | {
-            # Many classes in a task: each query has more to be told apart from.
-            f"conv4{'-rotated' if rotations else ''}-wide": MPConfig(
-                way=60,
-                images=1200,
-                rotations=rotations,
-                temperature=16.0,
-                schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
-            )
-            for rotations in (False, True)
-        }
-    )
+        # Many classes in a task: each query has more to be told apart from.
+        found[f"conv4{turned}-wide"] = MPConfig(
+            way=60,
+            images=1200,
+            rotations=rotations,
+            temperature=16.0,
+            schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle"),
+        )
+    return found
 
 
 class MP(Method):
