@@ -65,31 +65,57 @@ def tasks(shape: tuple[int, ...] = (1, 6, 6), count: int = 3) -> tuple[Tensor, T
     return observations, queries, torch.arange(3).repeat_interleave(3).expand(count, 9), label_pairs(groups).double()
 
 
-def meta_loss(model: Clusterer, start: Parameters, inner: InnerSteps, shape: tuple[int, ...] = (1, 6, 6)) -> Tensor:
+def meta_loss(
+    model: Clusterer,
+    start: Parameters,
+    inner: InnerSteps,
+    shape: tuple[int, ...] = (1, 6, 6),
+    prototypes: float = 0.0,
+) -> Tensor:
     """With fixed pair labels inside: recomputed rank labels would jump."""
     *batch, similar = tasks(shape)
-    return outer_loss(model, start, *batch, inner, "label", similar)
+    return outer_loss(model, start, *batch, inner, "label", similar, prototypes=prototypes, way=3)
 
 
-def meta_gradients(model: Clusterer, inner: InnerSteps, shape: tuple[int, ...] = (1, 6, 6)) -> list[Tensor]:
+def meta_gradients(
+    model: Clusterer, inner: InnerSteps, shape: tuple[int, ...] = (1, 6, 6), prototypes: float = 0.0
+) -> list[Tensor]:
     start = dict(model.named_parameters())
-    return list(torch.autograd.grad(meta_loss(model, start, inner, shape), list(start.values())))
+    return list(torch.autograd.grad(meta_loss(model, start, inner, shape, prototypes), list(start.values())))
 
 
+@pytest.mark.parametrize("prototypes", [0.0, 0.7])
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("steps", [1, 3])
-def test_meta_gradients_equal_central_finite_differences(norm, steps, recompute):
+def test_meta_gradients_equal_central_finite_differences(norm, steps, recompute, prototypes):
     model, inner = smooth(norm), InnerSteps(steps=steps, rate=0.5, recompute=recompute)
-    start, gradients, g = dict(model.named_parameters()), meta_gradients(model, inner), generator(7)
+    start, g = dict(model.named_parameters()), generator(7)
+    gradients = meta_gradients(model, inner, prototypes=prototypes)
     directions = [torch.randn(p.shape, generator=g, dtype=torch.float64) for p in start.values()]
     slope = sum(float((a * b).sum()) for a, b in zip(gradients, directions, strict=True))
 
     def moved(step: float) -> float:
         shifted = {n: (p + step * d).detach() for (n, p), d in zip(start.items(), directions, strict=True)}
-        return float(meta_loss(model, shifted, inner))
+        return float(meta_loss(model, shifted, inner, prototypes=prototypes))
 
     assert slope == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
+
+
+def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_written_with_loops():
+    model, inner = smooth(norm=True), InnerSteps(steps=2, rate=0.5)
+    observations, queries, labels, similar = tasks()
+    start = {name: value.detach() for name, value in model.named_parameters()}
+    adapted = adapt(model, start, observations, inner, similar)
+    embedded, _ = respond(model, adapted, torch.cat([observations, queries], 1), leading=6)
+    losses = []
+    for task in range(3):
+        centres = [embedded[task, 2 * c : 2 * c + 2].mean(0) for c in range(3)]
+        for item, label in zip(embedded[task, 6:], labels[task], strict=True):
+            closeness = torch.stack([-(item - centre).square().sum() / 5**0.5 for centre in centres])
+            losses.append(-closeness.log_softmax(0)[label])
+    added = meta_loss(model, start, inner, prototypes=0.7) - meta_loss(model, start, inner)
+    assert float(added) == pytest.approx(0.7 * float(torch.stack(losses).mean()), rel=1e-6)
 
 
 def one_task_after_the_other(model: Clusterer, inner: InnerSteps) -> Tensor:

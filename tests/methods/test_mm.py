@@ -11,9 +11,10 @@ from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.files import read_journal
-from medi.methods import Plan
+from medi.methods import Plan, mm
 from medi.methods.inner import InnerSteps
 from medi.methods.mm import MM, MMConfig, hold_out
+from medi.methods.starts import Start, started
 from medi.metrics import score_episodes
 from medi.tasks import UniformSampler
 from medi.tasks.views import ViewsConfig
@@ -67,6 +68,36 @@ def test_training_makes_the_steps_end_in_better_clusters_than_they_did_before():
         return float(score_episodes(task.query_labels, clustering.assign(novel.images, query).labels).acc.mean())
 
     assert found(60) > found(1) + 0.05
+
+
+def test_training_begins_where_the_start_ended_and_every_setting_shares_that_start(tmp_path):
+    known, plan = blobs(), Plan(3, 3, queries=5, desk=Desk(folder=tmp_path))
+    start = Start("prototypes", "mlp", batch=60, schedule=Schedule(steps=5))
+    network, _ = started(known, start, plan)
+    still = replace(QUICK, start=start, schedule=Schedule(steps=1, rate=1e-12))
+    for prototypes in (0.0, 1.0):
+        learner = MM(replace(still, prototypes=prototypes)).fit(known, plan)
+        for name, value in network.named_parameters():
+            assert torch.allclose(dict(learner.model.body.named_parameters())[name], value, atol=1e-6)
+    assert len(list(tmp_path.glob("prototypes-*.safetensors"))) == 1
+
+
+def test_classes_that_are_held_out_for_the_log_are_no_part_of_the_start(monkeypatch):
+    seen = []
+    monkeypatch.setattr(mm, "started", lambda known, config, plan: seen.append(known) or started(known, config, plan))
+    start = Start("prototypes", "mlp", batch=60, schedule=Schedule(steps=1))
+    MM(replace(QUICK, start=start, held_out=0.5)).fit(blobs(16), Plan(2, 3, queries=5))
+    assert seen[0].n_classes == 8  # half of sixteen
+
+
+def test_turned_copies_of_known_classes_are_classes_of_their_own(tmp_path):
+    drawings = torch.randint(0, 256, (40, 1, 8, 8), generator=generator(), dtype=torch.uint8)
+    known = ImageSet(drawings, torch.arange(2).repeat_interleave(20), ("a", "b"))
+    for rotations, way in ((False, 2), (True, 4)):
+        folder = tmp_path / str(rotations)
+        MM(replace(QUICK, rotations=rotations)).fit(known, Plan(4, 3, queries=5, desk=Desk(folder=folder)))
+        [checkpoint] = folder.glob("mm-*.safetensors")
+        assert load_checkpoint(checkpoint)[1]["settings"]["task"]["way"] == way
 
 
 def test_the_oracle_goes_by_the_groups_it_is_given():
@@ -296,6 +327,8 @@ def test_steps_that_diverge_at_discovery_are_refused_with_their_rate():
         ({"readout": "heads"}, "unknown readout 'heads'"),
         ({"outer_pairs": "labels"}, "unknown kind of pairs 'labels'"),
         ({"held_out": 1.0}, "no share of the known classes"),
+        ({"start": Start(network="resnet18")}, "a resnet18 cannot be the start of a conv4: give both"),
+        ({"start": Start(network="conv4"), "embedding": 9}, "a conv4 with an embedding of 9"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, message):

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from medi.errors import InputError
+from medi.methods.mp import prototype_loss
 from medi.nets import statistics_from
 
 Parameters = Mapping[str, Tensor]
@@ -181,6 +182,9 @@ def outer_loss(
     inner: InnerSteps,
     pairs: Pairs = "label",
     similar: Tensor | None = None,
+    *,
+    prototypes: float = 0.0,
+    way: int = 0,
 ) -> Tensor:
     """The tasks' mean loss: adapt on observations (tasks, n, …), then score the pairs of queries (tasks, m, …).
 
@@ -195,11 +199,19 @@ def outer_loss(
         inner: The steps.
         pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
         similar: (tasks, n, n) pair labels of the observations, instead of rank statistics.
+        prototypes: Weight of a second loss, of the adapted embedding: queries must lie nearest to their class's mean
+            observation. Items then come class by class, equally many of each.
+        way: Number of classes in a task, where that loss counts.
     """
     adapted = adapt(model, start, observations, inner, similar)
     shown = observations.shape[1]
     together = torch.cat([observations, queries], 1)
     embedded, logits = respond(model, adapted, together, leading=shown, precision=inner.precision)
-    embedded, logits = embedded[:, shown:], logits[:, shown:]
-    alike = label_pairs(labels, logits.dtype) if pairs == "label" else rank_pairs(embedded.detach(), inner.top)
-    return pair_loss(logits, alike).mean()
+    support, query, logits = embedded[:, :shown], embedded[:, shown:], logits[:, shown:]
+    alike = label_pairs(labels, logits.dtype) if pairs == "label" else rank_pairs(query.detach(), inner.top)
+    loss = pair_loss(logits, alike).mean()
+    if not prototypes:
+        return loss
+    tasks, width = len(query), query.shape[-1]
+    by_class = [part.reshape(tasks, way, -1, width) for part in (support, query)]
+    return loss + prototypes * prototype_loss(by_class[0], by_class[1], temperature=width**0.5)

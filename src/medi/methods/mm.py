@@ -25,6 +25,7 @@ from medi.methods.base import Clustering, Learner, Method, Plan
 from medi.methods.embedding import best_temperature
 from medi.methods.inner import Clusterer, adapt, label_pairs, outer_loss
 from medi.methods.mm_config import CONFIGS, MMConfig
+from medi.methods.starts import started
 from medi.metrics import score_episodes
 from medi.nets import build, seeded
 from medi.nets.conv import batch_over_tasks
@@ -45,11 +46,12 @@ class MetaLoss(nn.Module):
     Args:
         model: What is trained.
         config: Steps and pairs.
+        way: Classes in a task.
     """
 
-    def __init__(self, model: Clusterer, config: MMConfig) -> None:
+    def __init__(self, model: Clusterer, config: MMConfig, way: int) -> None:
         super().__init__()
-        self.model, self.config = model, config
+        self.model, self.config, self.way = model, config, way
 
     def forward(self, images: Tensor, observed: Tensor, asked: Tensor) -> Tensor:
         """The mean loss of tasks.
@@ -63,7 +65,18 @@ class MetaLoss(nn.Module):
         similar = label_pairs(observed, images.dtype) if config.inner_pairs == "label" else None
         start = dict(self.model.named_parameters())
         observations, queries = images[:, :shown], images[:, shown:]
-        return outer_loss(self.model, start, observations, queries, asked, config.inner, config.outer_pairs, similar)
+        return outer_loss(
+            self.model,
+            start,
+            observations,
+            queries,
+            asked,
+            config.inner,
+            config.outer_pairs,
+            similar,
+            prototypes=config.prototypes,
+            way=self.way,
+        )
 
 
 class MM(Method):
@@ -82,12 +95,19 @@ class MM(Method):
         """Train the start of the inner steps on tasks of known classes."""
         config, desk = self.settings, plan.desk
         learnt, watched = hold_out(known, config.held_out, plan.way, desk.seed)
+        if config.rotations:
+            learnt = learnt.with_rotations()
         size = {"way": min(plan.way, learnt.n_classes), "observations": plan.observations, "queries": plan.queries}
         sampler = make_sampler(
             plan.sampler, learnt, **size, views=plan.views, augmentation=plan.augmentation, desk=desk
         )
         shape = tuple(known.images.shape[1:])
         body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=desk.seed)
+        seconds = 0.0
+        if config.start:
+            before, seconds = started(learnt, config.start, plan)
+            # Batches normalise themselves here, so running averages have no place to go.
+            body.load_state_dict({name: value.detach() for name, value in before.named_parameters()})
         batch_over_tasks(body, MATMUL_SIDE.get(desk.device.type, 0))
         with seeded(desk.seed, stream=1):
             model = Clusterer(body, body.width, plan.way).to(desk.device)
@@ -102,7 +122,7 @@ class MM(Method):
             images = augment(learnt.images[items], plan.augmentation, generator, mine)
             batch = (images, task.support_labels[mine].contiguous(), task.query_labels[mine].contiguous())
             if meta_loss is None:
-                meta_loss = MetaLoss(model, config)
+                meta_loss = MetaLoss(model, config, size["way"])
                 if config.capture and desk.device.type == "cuda":
                     meta_loss = torch.cuda.make_graphed_callables(meta_loss, batch)
             mean: Tensor = meta_loss(*batch)
@@ -114,7 +134,7 @@ class MM(Method):
         validation = _watch(learner, watched or known, tasks, name)
         try:
             with tensor_float32(config.tf32):
-                learner.training_seconds = train(
+                learner.training_seconds = seconds + train(
                     model, loss, config.schedule, desk, title="mm", settings=settings, validation=validation
                 )
         except Diverged as error:

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from medi.errors import InputError, unknown_name
 from medi.methods.embedding import Grouping
 from medi.methods.inner import InnerSteps, Pairs
+from medi.methods.starts import Start
 from medi.train.schedule import Schedule
 
 
@@ -20,10 +21,14 @@ class MMConfig:
     Attributes:
         network: A name in `medi.nets.NETWORKS`.
         embedding: Size of the embedding; None for the network's own.
+        start: What the network learns from known classes before the first task; None for random weights.
+        rotations: Count each known class turned by 90, 180 and 270 degrees as three more classes.
         inner: The label-free steps.
         inner_pairs: What makes two observations similar in training: equal sets of largest features (`rank`), or their
             class (`label`). At discovery there are no classes, and it is always rank.
         outer_pairs: The same of queries. The paper's text says class, its equation rank.
+        prototypes: Weight of a second outer loss: in the adapted embedding, queries must lie nearest to the mean of
+            their class's observations. Not in the paper; it trains what `readout="cluster"` reads.
         tasks: Tasks in a gradient step; None for the paper's 16, or 8 of more than five classes.
         held_out: Share of the known classes kept out of training, for the log alone: discovery is scored on them every
             200 tasks. At least as many as a task has classes, and none where that would leave fewer than four times
@@ -37,9 +42,12 @@ class MMConfig:
 
     network: str = "conv4"
     embedding: int | None = None
+    start: Start | None = None
+    rotations: bool = False
     inner: InnerSteps = field(default_factory=InnerSteps)
     inner_pairs: Pairs = "rank"
     outer_pairs: Pairs = "label"
+    prototypes: float = 0.0
     tasks: int | None = None
     held_out: float = 0.05
     capture: bool = True
@@ -56,12 +64,24 @@ class MMConfig:
                 raise unknown_name("kind of pairs", pairs, get_args(Pairs))
         if self.readout not in ("head", "cluster"):
             raise unknown_name("readout", self.readout, ("head", "cluster"))
+        if self.start and (self.start.network, None) != (self.network, self.embedding):
+            raise InputError(
+                f"a {self.start.network} cannot be the start of a {self.network}"
+                + ("" if self.embedding is None else f" with an embedding of {self.embedding}")
+                + ": give both the same network and its own embedding."
+            )
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out={self.held_out} is no share of the known classes: give 0 to below 1.")
 
 
 def _candidates() -> dict[str, MMConfig]:
     """What `medi bench choose` compares with the default; the last two for sets that a CPU trains on in a minute."""
+    started = MMConfig(
+        start=Start("prototypes", "conv4", batch=1200, schedule=Schedule(steps=1500, rate=3e-3, shape="onecycle")),
+        prototypes=1.0,
+        schedule=Schedule(steps=200, rate=5e-4, clip=10.0, precision="float32"),
+        readout="cluster",
+    )
     cpu = MMConfig(
         network="mlp",
         inner=InnerSteps(steps=5, rate=0.05),
@@ -70,6 +90,11 @@ def _candidates() -> dict[str, MMConfig]:
     )
     return {
         "cluster": MMConfig(readout="cluster"),
+        "prototypes": MMConfig(prototypes=1.0, readout="cluster"),
+        "started": started,
+        "started-head": replace(started, readout="head"),
+        "started-pairs": replace(started, prototypes=0.0),
+        "started-rotated": replace(started, rotations=True),
         "bfloat16": MMConfig(inner=InnerSteps(precision="bfloat16")),
         "first-order": MMConfig(inner=InnerSteps(first_order=True)),
         "label": MMConfig(inner_pairs="label"),
@@ -79,6 +104,7 @@ def _candidates() -> dict[str, MMConfig]:
         "long": MMConfig(schedule=Schedule(steps=1000, rate=2e-3, clip=10.0, precision="float32")),
         "cpu": cpu,
         "cpu-cluster": replace(cpu, readout="cluster"),
+        "cpu-prototypes": replace(cpu, prototypes=1.0, readout="cluster"),
     }
 
 

@@ -97,8 +97,9 @@ def prototype_loss(
         temperature: What distances are divided by.
     """
     way, queries = query.shape[1:3]
-    prototypes = support.float().mean(2)
-    distances = squared_distances(query.float().flatten(1, 2), prototypes)  # (tasks, way * queries, way)
+    wide = torch.promote_types(query.dtype, torch.float32)  # half precision is too coarse for differences of squares
+    prototypes = support.to(wide).mean(2)
+    distances = squared_distances(query.to(wide).flatten(1, 2), prototypes)  # (tasks, way * queries, way)
     if distance == "euclidean":
         distances = distances.clamp(min=1e-12).sqrt()
     labels = torch.arange(way, device=query.device).repeat_interleave(queries).repeat(len(query))
