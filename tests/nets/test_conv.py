@@ -9,9 +9,10 @@ from medi.nets.conv import Conv2d, batch_over_tasks
 
 @pytest.mark.parametrize("kernel", [1, 3, 5])
 @pytest.mark.parametrize("side", [(1, 1), (2, 3), (5, 4)])
-def test_both_products_convolve_as_torch_does_to_the_second_order(kernel, side):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_both_products_convolve_as_torch_does_to_the_second_order(kernel, side, stride):
     torch.manual_seed(0)
-    layer = Conv2d(3, 4, kernel, padding=kernel // 2, bias=False).double()
+    layer = Conv2d(3, 4, kernel, stride, padding=kernel // 2, bias=False).double()
     weights = torch.randn(2, *layer.weight.shape, dtype=torch.float64, requires_grad=True)
     x = torch.randn(2, 5, 3, *side, dtype=torch.float64, requires_grad=True)
     found = []
@@ -60,7 +61,7 @@ def test_every_network_gives_the_same_embedding_either_way(name):
 
 
 def test_layers_that_are_no_plain_convolution_are_left_to_torch():
-    for layer in (Conv2d(3, 4, 3, 2, padding=1, bias=False), Conv2d(3, 4, 3, padding=1), Conv2d(3, 4, 2, bias=False)):
+    for layer in (Conv2d(3, 4, 3, bias=False), Conv2d(3, 4, 3, padding=1), Conv2d(3, 4, 2, bias=False)):
         x = torch.randn(2, 3, 4, 4)
         expected = layer(x)
         batch_over_tasks(layer, 8)

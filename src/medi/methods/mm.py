@@ -86,7 +86,14 @@ class MM(Method):
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
-    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu-cluster", "rules": "cpu-cluster"}
+    chosen: ClassVar[Mapping[str, str]] = {
+        "glyphs": "cpu-cluster",
+        "rules": "cpu-cluster",
+        "cifar10": "resnet18-started-rotated",
+        "cifar100": "resnet18-started",
+        "omniglot": "started",
+        "svhn": "resnet18-tasks-rotated",
+    }
 
     def __init__(self, config: MMConfig) -> None:
         self.settings = config

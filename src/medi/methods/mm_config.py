@@ -82,6 +82,15 @@ def _candidates() -> dict[str, MMConfig]:
         schedule=Schedule(steps=200, rate=5e-4, clip=10.0, precision="float32"),
         readout="cluster",
     )
+    deep = MMConfig(
+        network="resnet18",
+        start=Start("classes", batch=512, schedule=Schedule(1500, 0.2, "sgd", decay=5e-4, shape="onecycle")),
+        inner=InnerSteps(steps=5, precision="bfloat16"),  # ten would double what scoring costs
+        prototypes=1.0,
+        tasks=4,
+        schedule=Schedule(steps=100, rate=3e-4, clip=10.0, precision="float32"),
+        readout="cluster",
+    )
     cpu = MMConfig(
         network="mlp",
         inner=InnerSteps(steps=5, rate=0.05),
@@ -92,6 +101,11 @@ def _candidates() -> dict[str, MMConfig]:
         "cluster": MMConfig(readout="cluster"),
         "prototypes": MMConfig(prototypes=1.0, readout="cluster"),
         "started": started,
+        "resnet18-started": deep,
+        "resnet18-started-rotated": replace(deep, rotations=True),
+        "resnet18-tasks-rotated": replace(
+            deep, rotations=True, start=Start("prototypes", batch=400, schedule=Schedule(steps=2000))
+        ),
         "started-head": replace(started, readout="head"),
         "started-pairs": replace(started, prototypes=0.0),
         "started-rotated": replace(started, rotations=True),
@@ -113,10 +127,10 @@ CONFIGS: Mapping[str, MMConfig] = MappingProxyType(
         "default": MMConfig(),
         "paper": MMConfig(
             network="vgg16",
-            inner=InnerSteps(rate=0.001, recompute=True),  # 20-way tasks of a VGG-16 fill a GPU otherwise
+            inner=InnerSteps(rate=0.001),
             outer_pairs="rank",
             # Clipped: at this rate, with momentum, gradients reach norms of thousands.
-            schedule=Schedule(steps=400, rate=0.4, optimiser="sgd", shape="constant", clip=10.0, precision="float32"),
+            schedule=Schedule(steps=100, rate=0.4, optimiser="sgd", shape="constant", clip=10.0, precision="float32"),
         ),
         **_candidates(),
     }

@@ -22,8 +22,8 @@ class Conv2d(nn.Conv2d):
     """A convolution that can have weights for each task.
 
     Attributes:
-        per_task: Whether to use the products of this module. Only with stride 1, an odd kernel, an output as large as
-            the input and no bias. Set it with `batch_over_tasks`.
+        per_task: Whether to use the products of this module. Only with an odd kernel, padding of half its size and no
+            bias. Set it with `batch_over_tasks`.
         matmul_side: Images up to this side are convolved by a matrix product; so are, unless it is 0, images of a few
             channels, whose columns are small.
     """
@@ -39,14 +39,19 @@ class Conv2d(nn.Conv2d):
         if torch.is_autocast_enabled(x.device.type):  # which knows torch's own functions only
             dtype = torch.get_autocast_dtype(x.device.type)
             x, weight = x.to(dtype), weight.to(dtype)
+        down, across = self.stride
+        if self.kernel_size == (1, 1):
+            x = x[..., ::down, ::across]
         small = max(x.shape[2:]) <= self.matmul_side or self.in_channels <= FEW_CHANNELS
         matmul = self.matmul_side > 0 and small
         result: Tensor = _Convolve.apply(x[None], weight[None], matmul)  # type: ignore[no-untyped-call]
-        return result.squeeze(0)  # cheaper to differentiate than [0]
+        result = result.squeeze(0)  # cheaper to differentiate than [0]
+        # A stride keeps every other place of the whole result: more products, but each order is still one call.
+        return result if self.kernel_size == (1, 1) else result[..., ::down, ::across]
 
     def _plain(self) -> bool:
         (k, other), same = self.kernel_size, (self.kernel_size[0] // 2,) * 2
-        return k == other and k % 2 == 1 and self.stride == (1, 1) and self.padding == same and self.bias is None
+        return k == other and k % 2 == 1 and self.padding == same and self.bias is None
 
 
 def batch_over_tasks(module: nn.Module, matmul_side: int = 0, *, on: bool = True) -> None:
