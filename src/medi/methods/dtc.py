@@ -32,8 +32,10 @@ from medi.train.loop import Desk, train
 def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Mean (d,) and the first components (at most k, d) of points (n, d): fewer where n or d is below k."""
     mean = points.mean(0)
-    _, _, directions = torch.linalg.svd(points - mean, full_matrices=False)
-    return mean, directions[:k]
+    centred = (points - mean).double()
+    # Eigenvectors of d x d numbers instead of a decomposition of the n x d, which GPUs are slow at.
+    directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors.mT.flip(0)
+    return mean, directions[: min(k, len(points))].to(points.dtype)
 
 
 def sharpened(q: Tensor) -> Tensor:

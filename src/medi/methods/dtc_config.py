@@ -12,6 +12,11 @@ from medi.methods.starts import Start
 from medi.train.schedule import Drops, Schedule
 
 
+def _on_bag(epochs: int, rate: float, decay: float = 0.0) -> Stage:
+    schedule = Schedule(steps=1, rate=rate, optimiser="sgd", decay=decay)
+    return Stage(epochs=epochs, batch=256, least=100, schedule=schedule)
+
+
 @dataclass(frozen=True)
 class DTCConfig:
     """Settings of DTC.
@@ -25,16 +30,14 @@ class DTCConfig:
     """
 
     start: Start = field(default_factory=Start)
-    stage: Stage = field(
-        default_factory=lambda: Stage(
-            epochs=30, batch=256, least=100, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd", decay=5e-4)
-        )
-    )
+    stage: Stage = field(default_factory=lambda: _on_bag(epochs=30, rate=0.01, decay=5e-4))
     consistency: float = 10.0
     warm_up: float = 0.1
     refresh: int = 5
 
 
+FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4))
+"""15 to 20 epochs of CIFAR-10 and SVHN."""
 CPU = DTCConfig(
     starts.CPU,
     stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
@@ -55,8 +58,13 @@ def _full(steps: int, epochs: int = 100, rate: float = 0.05, network: str = "res
 CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
     {
         "default": DTCConfig(),
-        "svhn": DTCConfig(stage=replace(DTCConfig().stage, schedule=Schedule(steps=1, rate=0.002, optimiser="sgd"))),
-        "characters": DTCConfig(starts.CHARACTERS, consistency=100.0),
+        "cifar10": DTCConfig(FIVE_CLASSES),
+        "svhn": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.002)),
+        "svhn-fast": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.01)),
+        "characters": DTCConfig(
+            starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
+        ),
+        "characters-sgd": DTCConfig(starts.CHARACTERS, consistency=100.0),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
@@ -71,6 +79,6 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "svhn": "svhn", "omniglot": "characters"}
+    {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn", "omniglot": "characters"}
 )
 RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")})

@@ -64,11 +64,14 @@ def _full(network: str, known: int, classes: int) -> PairConfig:
 CONFIGS: Mapping[str, PairConfig] = MappingProxyType(
     {
         "default": PairConfig(),
-        "photos": PairConfig(Similarity(classes=5, each=20)),  # five known classes: more images of each
-        "characters": PairConfig(Similarity("conv4-wide"), stage=Stage(epochs=60, batch=200, least=300)),
+        # Five known classes: more images of each.
+        "photos": PairConfig(Similarity(classes=5, each=20, schedule=Schedule(steps=2000, shape="onecycle"))),
+        "characters": PairConfig(
+            Similarity("conv4-wide", schedule=Schedule(steps=5000, shape="onecycle")),
+            stage=Stage(epochs=60, batch=200, least=300),
+        ),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
-        "cpu-long": replace(CPU, stage=replace(CPU.stage, least=300)),
         "full": _full("resnet18", 25_000, 5),
         "full-cifar100": _full("resnet18", 40_000, 80),
         "full-omniglot": _full("conv4-wide", 19_280, 964),

@@ -12,6 +12,15 @@ from medi.methods.starts import Start
 from medi.train.schedule import Drops, Schedule
 
 
+def _on_bag(epochs: int) -> Stage:
+    schedule = Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
+    return Stage(epochs=epochs, batch=128, least=300, schedule=schedule)
+
+
+def _rotations(steps: int) -> Start:
+    return Start("rotations", schedule=Schedule(steps=steps, shape="onecycle", decay=5e-4))
+
+
 @dataclass(frozen=True)
 class RSConfig:
     """Settings of RS.
@@ -27,20 +36,17 @@ class RSConfig:
         ramp: Share of the training in which that weight is reached.
     """
 
-    start: Start = field(default_factory=lambda: Start("rotations"))
+    start: Start = field(default_factory=lambda: _rotations(2000))
     supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
     only_last: bool = True
-    stage: Stage = field(
-        default_factory=lambda: Stage(
-            epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
-        )
-    )
-    known: int = 128
+    stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
+    known: int = 64
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
 
 
+SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
 CPU = RSConfig(
     starts.CPU,
     supervised=None,
@@ -75,16 +81,16 @@ def _characters(start: Start, stage: Stage, known: int) -> RSConfig:
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
-        "cifar100": RSConfig(consistency=50.0, ramp=0.75),
-        "svhn": RSConfig(consistency=50.0, ramp=0.4),
+        "cifar100": RSConfig(_rotations(3000), consistency=50.0, ramp=0.75),
+        "svhn": SVHN,
+        "svhn-whole": replace(SVHN, only_last=False),
         "characters": _characters(
             starts.CHARACTERS,
-            Stage(epochs=60, batch=64, least=300, schedule=Schedule(steps=1, rate=2e-3)),
-            known=128,
+            Stage(epochs=60, batch=128, least=300, schedule=Schedule(steps=1, rate=2e-3)),
+            known=64,
         ),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
-        "cpu-long": replace(CPU, stage=replace(CPU.stage, least=250)),
         "full": _full(25_000, consistency=5.0, ramp=0.25),
         "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
         "full-svhn": _full(20_000, consistency=50.0, ramp=0.4),
