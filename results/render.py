@@ -98,7 +98,7 @@ def choices(folder: Path) -> str:
 
 
 def lengths(folder: Path) -> str:
-    """How the baselines' last stages of different lengths did on held-out known classes of the generated sets."""
+    """How the baselines' last stages of different lengths did on held-out known glyphs."""
     scores: dict[tuple[str, str, int, str], dict[int, float]] = {}
     for row in read_rows(folder / "choices.jsonl"):
         stage = row["settings"]["stage"]
