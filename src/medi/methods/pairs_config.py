@@ -64,11 +64,12 @@ def _full(network: str, known: int, classes: int) -> PairConfig:
 CONFIGS: Mapping[str, PairConfig] = MappingProxyType(
     {
         "default": PairConfig(),
+        "cifar100": PairConfig(stage=Stage(epochs=30, batch=200, least=500)),
         # Five known classes: more images of each.
         "photos": PairConfig(Similarity(classes=5, each=20, schedule=Schedule(steps=2000, shape="onecycle"))),
         "characters": PairConfig(
             Similarity("conv4-wide", schedule=Schedule(steps=5000, shape="onecycle")),
-            stage=Stage(epochs=60, batch=200, least=300),
+            stage=Stage(epochs=120, batch=200, least=500),
         ),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
@@ -78,6 +79,13 @@ CONFIGS: Mapping[str, PairConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "cifar10": "photos", "svhn": "photos", "omniglot": "characters"}
+    {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar10": "photos",
+        "cifar100": "cifar100",
+        "svhn": "photos",
+        "omniglot": "characters",
+    }
 )
 RECIPES: Mapping[str, str] = MappingProxyType({"cifar100": "full-cifar100", "omniglot": "full-omniglot"})

@@ -86,7 +86,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn-whole": replace(SVHN, only_last=False),
         "characters": _characters(
             starts.CHARACTERS,
-            Stage(epochs=60, batch=128, least=300, schedule=Schedule(steps=1, rate=2e-3)),
+            Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),
             known=64,
         ),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
