@@ -97,6 +97,28 @@ def choices(folder: Path) -> str:
     return markdown(rows)
 
 
+def lengths(folder: Path) -> str:
+    """How the baselines' last stages of different lengths did on held-out known glyphs."""
+    scores: dict[tuple[str, str, int, str], dict[int, float]] = {}
+    for row in read_rows(folder / "choices.jsonl"):
+        stage = row["settings"]["stage"]
+        steps = max(stage["least"], stage["epochs"])  # a pass over one of these bags is a single step
+        scores.setdefault((row["dataset"], row["method"], steps, row["config"]), {})[row["split"]] = 100 * row["acc"]
+    return markdown(
+        [
+            {
+                "dataset": BENCHMARKS[dataset].title,
+                "method": method.upper(),
+                "candidate": f"`{config}`",
+                "steps": str(steps),
+                "ACC": f"{fmean(of_splits.values()):.1f}",
+                "of each split": " ".join(f"{of_splits[split]:.1f}" for split in sorted(of_splits)),
+            }
+            for (dataset, method, steps, config), of_splits in sorted(scores.items())
+        ]
+    )
+
+
 def markdown(rows: list[dict[str, str]]) -> str:
     """A Markdown table of rows that share their columns."""
     head = "| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]) + "\n"
@@ -121,6 +143,7 @@ def files() -> dict[Path, str]:
         "README.md": by_setting(lines, headline),
         "docs/cata.md": by_setting(lines, ablation),
         "docs/results.md": choices(mp),
+        "docs/baselines.md": lengths(ROOT / "results" / "baselines"),
     }
     for name, table in tables.items():
         document = ROOT / name

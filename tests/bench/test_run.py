@@ -175,6 +175,22 @@ def test_candidates_are_compared_on_held_out_known_classes_and_continued(tmp_pat
     assert len(read_journal(tmp_path / "choices.jsonl")) == 10
 
 
+@pytest.mark.parametrize("families", [False, True])
+def test_candidates_can_be_compared_with_held_out_classes_observed_in_full(tmp_path, monkeypatch, glyphs, families):
+    known = glyphs.known.of_classes(range(12))
+    known = replace(known, class_names=tuple(f"{'abcd'[number % 4]}/{number}" for number in range(12)))
+    benchmark = replace(glyphs, known=known, facts=replace(glyphs.facts, families=families))
+    monkeypatch.setattr("medi.bench.choose.load", lambda name, device: benchmark)
+    run = Run("glyphs", "kmeans", "default", None, 20, "all", "honest", "pooled", 0)
+    options = {"episodes": 1, "device": torch.device("cpu"), "resume": False, "reporter": Silent(), "splits": 2}
+    (summary,) = try_candidates([run], tmp_path, **options)
+    rows = read_journal(tmp_path / "choices.jsonl")
+    assert summary.splits == 2
+    assert [row["split"] for row in rows] == [0, 2]
+    assert {row["episodes"] for row in rows} == {2 if families else 1}
+    assert all(row["chance"] < row["acc"] and row["seconds"] > 0 for row in rows)
+
+
 def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_ones(tmp_path, monkeypatch, glyphs):
     config = MMConfig(network="mlp", inner=InnerSteps(steps=1), tasks=1, schedule=Schedule(steps=1))
     monkeypatch.setattr(MM, "configs", {**MM.configs, "tiny": config})

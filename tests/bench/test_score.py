@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from medi.bench.choose import held_out_splits, hold_out
+from medi.bench.choose import held_out_splits, hold_out, splits_of
 from medi.bench.grid import Run
 from medi.bench.score import Score, draw_questions, draw_tasks, half_width, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark
@@ -185,6 +185,28 @@ def test_holding_out_takes_the_novel_classes_away(glyphs):
     assert not set(split.known.class_names) & set(split.novel.class_names)
     assert not set(split.known.class_names + split.novel.class_names) & set(glyphs.novel.class_names)
     assert split.novel_train is None
+
+
+def test_held_out_classes_that_are_observed_in_full_keep_a_quarter_of_each_for_questions(glyphs):
+    whole, split = hold_out(glyphs, (3, 5)), hold_out(glyphs, (3, 5), "all")
+    assert split.known.fingerprint() == whole.known.fingerprint()
+    assert torch.bincount(split.novel_train.labels).tolist() == [15, 15]
+    assert torch.bincount(split.novel.labels).tolist() == [5, 5]
+    pictures = [image.numpy().tobytes() for part in (split.novel_train, split.novel) for image in part.images]
+    assert sorted(pictures) == sorted(image.numpy().tobytes() for image in whole.novel.images)
+
+
+def test_families_that_are_observed_in_full_are_held_out_whole(glyphs):
+    names = tuple(f"{'abcdefgh'[number % 8]}/{number}" for number in range(20))
+    known = replace(glyphs.known.of_classes(range(20)), class_names=names)
+    benchmark = Benchmark(replace(glyphs.facts, families=True), known, glyphs.novel)
+    for classes in splits_of(benchmark, "all"):
+        split = hold_out(benchmark, classes, "all")
+        held, learnt = ({name[0] for name in part.class_names} for part in (split.novel, split.known))
+        assert len(held) == 2
+        assert not held & learnt
+        assert split.novel_train is None
+    assert splits_of(benchmark, 5) == held_out_splits(20)
 
 
 def test_a_set_of_vectors_can_be_scored_too():

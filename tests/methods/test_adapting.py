@@ -13,9 +13,9 @@ from vectors import KNOWN, NOVEL, bags, generator
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.methods.adapting import AdaptingLearner, Stage, ramp
-from medi.methods.dtc import DTCConfig
-from medi.methods.rs import RSConfig
-from medi.methods.similarity import PairConfig, Similarity
+from medi.methods.dtc_config import DTCConfig
+from medi.methods.pairs_config import PairConfig, Similarity
+from medi.methods.rs_config import RSConfig
 from medi.methods.starts import Start
 from medi.metrics import score_episodes
 from medi.progress import Reporter

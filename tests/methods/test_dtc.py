@@ -9,7 +9,8 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from medi.data.facts import Augmentation
-from medi.methods.dtc import DTCConfig, DTCLearner, SoftClusters, divergence, principal_components, sharpened
+from medi.methods.dtc import DTCLearner, SoftClusters, divergence, principal_components, sharpened
+from medi.methods.dtc_config import DTCConfig
 from medi.nets import build
 from medi.train.loop import Desk
 

@@ -12,7 +12,8 @@ from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.methods.adapting import Stage
 from medi.methods.inner import rank_pairs
-from medi.methods.rs import Outputs, RSConfig, TwoHeads, joint_loss, shared_cluster_loss
+from medi.methods.rs import Outputs, TwoHeads, joint_loss, shared_cluster_loss
+from medi.methods.rs_config import RSConfig
 from medi.methods.starts import Start, linear, turned
 from medi.nets import build, last_stage
 from medi.train.loop import Desk

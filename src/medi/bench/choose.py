@@ -11,24 +11,29 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
+from time import monotonic
 from typing import Any
 
 import torch
 
-from medi.bench.grid import Run
+from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.bench.run import open_results, provenance, train_learner
-from medi.bench.score import draw_questions, score_regimes
+from medi.bench.score import draw_tasks, families, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark, load
+from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.files import append_to_journal
 from medi.methods import method_of
 from medi.progress import Reporter
+from medi.train.devices import wait_for
 from medi.train.loop import Desk
 
 FEWEST_KNOWN = 4
 """With fewer known classes nothing can be chosen."""
 RANDOM_SPLITS = 5
+ASKED = 4
+"""Where everything is observed, one in so many images of a held-out class is asked about instead."""
 
 
 @dataclass(frozen=True)
@@ -54,29 +59,69 @@ def held_out_splits(n_known: int, seed: int = 0) -> list[tuple[int, ...]]:
     return [tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist())) for _ in range(RANDOM_SPLITS)]
 
 
-def hold_out(benchmark: Benchmark, classes: Sequence[int]) -> Benchmark:
-    """The same benchmark with some known classes in the place of the novel ones, which are gone."""
+def splits_of(benchmark: Benchmark, observations: int | str) -> list[tuple[int, ...]]:
+    """The classes held out in each split; whole families where each family will be a task of its own."""
+    if observations != ALL or not benchmark.facts.families:
+        return held_out_splits(benchmark.known.n_classes)
+    members = families(benchmark.known.class_names)
+    return [tuple(sorted(c for family in held for c in members[family])) for held in held_out_splits(len(members))]
+
+
+def hold_out(benchmark: Benchmark, classes: Sequence[int], observations: int | str = 1) -> Benchmark:
+    """The same benchmark with some known classes in the place of the novel ones, which are gone.
+
+    Where all their images are observed, some are kept for questions, unless families are asked about what was observed.
+    """
     rest = [c for c in range(benchmark.known.n_classes) if c not in set(classes)]
+    held, observed = benchmark.known.of_classes(classes), None
+    if observations == ALL and not benchmark.facts.families:
+        observed, held = _observed_and_asked(held)
     return Benchmark(
         facts=replace(benchmark.facts, known=len(rest), novel=len(classes)),
         known=benchmark.known.of_classes(rest),
-        novel=benchmark.known.of_classes(classes),
+        novel=held,
+        novel_train=observed,
     )
 
 
+def _observed_and_asked(images: ImageSet) -> tuple[ImageSet, ImageSet]:
+    asked = torch.zeros_like(images.labels, dtype=torch.bool)
+    for c in range(images.n_classes):
+        asked[(images.labels == c).nonzero().squeeze(1)[::ASKED]] = True
+    return images.where(~asked), images.where(asked)
+
+
 def try_candidates(
-    runs: Sequence[Run], out: Path, *, episodes: int, device: torch.device, resume: bool, reporter: Reporter
+    runs: Sequence[Run],
+    out: Path,
+    *,
+    episodes: int,
+    device: torch.device,
+    resume: bool,
+    reporter: Reporter,
+    splits: int | None = None,
 ) -> list[Summary]:
-    """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice."""
+    """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice.
+
+    Args:
+        runs: The candidates.
+        out: The results folder.
+        episodes: Scoring episodes.
+        device: Where to work.
+        resume: Continue in a folder that has results.
+        reporter: Shows progress.
+        splits: Try so many of the splits, spread over all of them; None for every one.
+    """
     with open_results(out, resume=resume) as results:
         journal = results.with_name("choices.jsonl")
         rows = {(Run.of_row(row), row.get("split")): row for row in read_rows(journal)}
         datasets = {run.dataset: load(run.dataset, device) for run in runs}
-        for dataset, benchmark in datasets.items():
-            for number, classes in enumerate(held_out_splits(benchmark.known.n_classes)):
-                split = hold_out(benchmark, classes)
+        for dataset, observations in dict.fromkeys((run.dataset, run.observations) for run in runs):
+            benchmark = datasets[dataset]
+            for number, classes in _spread(splits_of(benchmark, observations), splits):
+                split = hold_out(benchmark, classes, observations)
                 for run in runs:
-                    if run.dataset != dataset or (run, number) in rows:
+                    if (run.dataset, run.observations) != (dataset, observations) or (run, number) in rows:
                         continue
                     row = _try(run, split, out, episodes, device, reporter)
                     row |= {"split": number, "held_out": list(split.novel.class_names)}
@@ -86,6 +131,12 @@ def try_candidates(
         return [_summarise(run, [row for (of, _), row in rows.items() if of == run]) for run in runs]
 
 
+def _spread(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[int, tuple[int, ...]]]:
+    """So many of the splits with their numbers, not all from one end: neighbours share held-out classes."""
+    numbered = list(enumerate(splits))
+    return numbered if count is None else numbered[:: max(1, len(numbered) // count)][:count]
+
+
 def _try(
     run: Run, split: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
 ) -> dict[str, Any]:
@@ -93,14 +144,26 @@ def _try(
 
     A method that can only be asked what it was trained for is trained for that.
     """
-    asked = replace(run, way=min(run.way, split.novel.n_classes))
-    trained = asked if method_of(run.method).one_way else run
-    questions = draw_questions(split, asked, episodes)
+    there = split.novel.n_classes
+    asked = replace(run, way=there if run.observations == ALL else min(run.way, there))
+    trained = run
+    if method_of(run.method).one_way:
+        trained, split = asked, replace(split, facts=replace(split.facts, way=asked.way))
+    tasks = draw_tasks(split, asked, episodes)
     learner = train_learner(trained, split, Desk(device, run.seed, out / "models", reporter))
-    encoded = learner.encode(questions.images)
-    score = score_regimes(learner, encoded, questions, [run.regime], seed=run.seed, reporter=reporter)[run.regime]
-    extra = {"asked_way": asked.way, "chance": questions.chance()}
-    return run.as_row() | asdict(score) | extra | provenance(run, learner, device)
+    start = monotonic()
+    encoded = learner.encode(tasks[0].images)
+    scores = [
+        score_regimes(learner, encoded, questions, [run.regime], seed=run.seed, reporter=reporter)[run.regime]
+        for questions in tasks
+    ]
+    wait_for(device)
+    extra = {
+        "asked_way": asked.way,
+        "chance": fmean(questions.chance() for questions in tasks),
+        "seconds": round(learner.training_seconds + monotonic() - start, 3),
+    }
+    return run.as_row() | asdict(mean_score(scores)) | extra | provenance(run, learner, device)
 
 
 def _summarise(run: Run, rows: Sequence[dict[str, Any]]) -> Summary:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from medi.bench.grid import REGIMES, SCORES, Run, expand, parse_datasets, parse_list, parse_observations
+from medi.bench.grid import ALL, REGIMES, SCORES, Run, expand, parse_datasets, parse_list, parse_observations
 from medi.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -142,6 +142,9 @@ def choose_command(
     observations: Observations = "5",
     regime: Annotated[str, typer.Option(help="honest, transductive.", metavar="A,B")] = "honest",
     episodes: Annotated[int, typer.Option(help="Scoring episodes a split.", min=1, max=10**6)] = 200,
+    splits: Annotated[
+        int | None, typer.Option(help="Try so many of the splits.", min=1, max=100, show_default="all")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of training and draws.", min=0, max=10**9)] = 0,
     device: Device = "auto",
     resume: Resume = False,
@@ -149,12 +152,16 @@ def choose_command(
     """Compare named settings on held-out known classes, the only ones a choice may look at.
 
     A fifth of the known classes plays novel while the rest trains (with five known classes: every pair in turn).
-    Every finished trial is a line of OUT/choices.jsonl.
+    With --observations all, three quarters of their images are observed and the others asked about; families of
+    classes (Omniglot's alphabets) are held out and observed whole. Every finished trial is a line of OUT/choices.jsonl.
     """
     candidates = [
         run
         for name in parse_list(config, "--config")
-        for run in _expand(dataset, method, name, sampler, way, observations, regime, "episode", [seed])
+        for count in map(str, parse_observations(observations))
+        for run in _expand(
+            dataset, method, name, sampler, way, count, regime, "pooled" if count == ALL else "episode", [seed]
+        )
     ]
     if any(run.regime == "grouped" for run in candidates):
         raise InputError("--regime grouped uses true groups and is no way to choose: give honest or transductive.")
@@ -164,7 +171,13 @@ def choose_command(
     from medi.train.devices import choose_device
 
     summaries = try_candidates(
-        candidates, out, episodes=episodes, device=choose_device(device), resume=resume, reporter=Reporter()
+        candidates,
+        out,
+        episodes=episodes,
+        device=choose_device(device),
+        resume=resume,
+        reporter=Reporter(),
+        splits=splits,
     )
     show_choices(summaries)
 

@@ -87,7 +87,9 @@ def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
         if line.oracle is not None:
             axes.plot([place - 0.42, place + 0.42], [100 * line.oracle] * 2, color="black", lw=1.5)
             top = max(top, 100 * line.oracle)
-        axes.text(place, top + 1, f"{height:.0f}", ha="center", va="bottom", fontsize=7)
+        # On white: the line of chance may run through the number.
+        number = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        axes.text(place, top + 1.5, f"{height:.0f}", ha="center", va="bottom", fontsize=7, bbox=number)
     if there := [line for line in bars.values() if line is not None]:
         axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
     axes.set_xticks(range(len(bars)), [_label(kind) for kind in bars], rotation=45, ha="right", fontsize=8)
@@ -134,6 +136,6 @@ def _caption(lines: Sequence[Line], score: str) -> str:
         bars = "no error bars: a single draw"
     number = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     return (
-        f"Honest regime, scored {score}, {number} seed{'s' * (seeds[-1] > 1)}; {bars}. "
+        f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * (seeds[-1] > 1)}; {bars}. "
         "Dotted: chance. Solid:\noracle (the observations grouped by their true classes), where it was run."
     )

@@ -105,6 +105,14 @@ def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     )
 
 
+def families(class_names: Sequence[str]) -> list[list[int]]:
+    """The classes of each family, by what their names have before the stroke."""
+    members: dict[str, list[int]] = {}
+    for number, name in enumerate(class_names):
+        members.setdefault(name.partition("/")[0], []).append(number)
+    return list(members.values())
+
+
 def score_regimes(
     learner: Learner, encoded: Tensor, questions: Questions, regimes: Collection[str], *, seed: int, reporter: Reporter
 ) -> dict[str, Score]:
@@ -236,11 +244,8 @@ def _families(benchmark: Benchmark, run: Run) -> list[Questions]:
     """
     novel, generator = benchmark.novel, _generator(run)
     _check_every_class(run.way, novel.n_classes)
-    members: dict[str, list[int]] = {}
-    for number, name in enumerate(novel.class_names):
-        members.setdefault(name.partition("/")[0], []).append(number)
     tasks = []
-    for classes in members.values():
+    for classes in families(novel.class_names):
         row = torch.full((novel.n_classes,), -1)
         row[classes] = torch.arange(len(classes))
         groups = row[novel.labels.cpu()]

@@ -73,6 +73,11 @@ class ImageSet:
         attributes = {name: values.repeat(4) for name, values in self.attributes.items()}
         return ImageSet(torch.cat(turned), torch.cat(labels), tuple(names), attributes)
 
+    def where(self, keep: Tensor) -> ImageSet:
+        """The items that are kept (n,), with the same classes."""
+        attributes = {name: values[keep] for name, values in self.attributes.items()}
+        return ImageSet(self.images[keep], self.labels[keep], self.class_names, attributes)
+
     def of_classes(self, classes: Sequence[int]) -> ImageSet:
         """The items of the given classes, renumbered 0, 1, … in the order given."""
         number = torch.full((self.n_classes,), -1, dtype=torch.int64, device=self.labels.device)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import ClassVar
 
@@ -21,43 +20,22 @@ from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.adapting import AdaptingLearner, ramp
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.starts import CHARACTERS, CHARACTERS_FULL, CPU, Start, started
+from medi.methods.dtc_config import CHOSEN, CONFIGS, RECIPES, DTCConfig
+from medi.methods.starts import started
 from medi.nets import Network
 from medi.nets.encode import in_batches, network_encoder
 from medi.train.loop import Desk, train
-from medi.train.schedule import Drops, Schedule
-
-
-@dataclass(frozen=True)
-class DTCConfig:
-    """Settings of DTC.
-
-    Attributes:
-        start: What the network learns from known classes.
-        stage: Training on the observations.
-        consistency: Weight of the squared difference between the assignments of two augmentations.
-        warm_up: Share of the training before that difference counts; its weight then ramps up to the end.
-        refresh: Passes over the bag between two new targets.
-    """
-
-    start: Start = field(default_factory=Start)
-    stage: Stage = field(
-        default_factory=lambda: Stage(
-            epochs=30, batch=256, least=100, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd", decay=5e-4)
-        )
-    )
-    consistency: float = 10.0
-    warm_up: float = 0.1
-    refresh: int = 5
 
 
 def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Mean (d,) and the first components (at most k, d) of points (n, d): fewer where n or d is below k."""
     mean = points.mean(0)
-    _, _, directions = torch.linalg.svd(points - mean, full_matrices=False)
-    return mean, directions[:k]
+    centred = (points - mean).double()
+    # Eigenvectors of d x d numbers instead of a decomposition of the n x d, which GPUs are slow at.
+    directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors.mT.flip(0)
+    return mean, directions[: min(k, len(points))].to(points.dtype)
 
 
 def sharpened(q: Tensor) -> Tensor:
@@ -94,44 +72,9 @@ class DTC(Method):
     """Deep transfer clustering."""
 
     name: ClassVar[str] = "dtc"
-    configs: ClassVar[Mapping[str, DTCConfig]] = {
-        "default": DTCConfig(),
-        "svhn": DTCConfig(stage=replace(DTCConfig().stage, schedule=Schedule(steps=1, rate=0.002, optimiser="sgd"))),
-        "characters": DTCConfig(CHARACTERS, consistency=100.0),
-        "cpu": DTCConfig(
-            CPU,
-            stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
-        ),
-        # 180 epochs of 25,000 images; the rates of the start are not part of the published facts.
-        "full": DTCConfig(
-            Start(batch=128, schedule=Drops(steps=35_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))),
-            stage=Stage(
-                epochs=100, batch=128, schedule=Schedule(steps=1, rate=0.05, optimiser="sgd", shape="constant")
-            ),
-        ),
-        "full-svhn": DTCConfig(
-            Start(batch=128, schedule=Drops(steps=28_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))),
-            stage=Stage(
-                epochs=60, batch=128, schedule=Schedule(steps=1, rate=0.001, optimiser="sgd", shape="constant")
-            ),
-        ),
-        "full-cifar100": DTCConfig(
-            Start(
-                "classes", "conv5-wide", 128, Drops(steps=56_000, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
-            ),
-            stage=Stage(
-                epochs=100, batch=128, schedule=Schedule(steps=1, rate=0.05, optimiser="sgd", shape="constant")
-            ),
-            refresh=10,
-        ),
-        "full-omniglot": DTCConfig(
-            CHARACTERS_FULL,
-            stage=Stage(epochs=100, batch=100, schedule=Schedule(steps=1, shape="constant")),
-            consistency=100.0,
-        ),
-    }
-    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu", "svhn": "svhn", "omniglot": "characters"}
-    recipes: ClassVar[Mapping[str, str]] = {name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")}
+    configs: ClassVar[Mapping[str, DTCConfig]] = CONFIGS
+    chosen: ClassVar[Mapping[str, str]] = CHOSEN
+    recipes: ClassVar[Mapping[str, str]] = RECIPES
 
     def __init__(self, config: DTCConfig) -> None:
         self.settings = config
@@ -185,9 +128,8 @@ class DTCLearner(AdaptingLearner):
             if step % every == 0:
                 target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
             items = stage.draw(len(images), generator)
-            log_q, other = (
-                model(augment(images[items], self.augmentation, generator)).log_softmax(-1) for _ in range(2)
-            )
+            twice = augment(torch.cat([images[items]] * 2), self.augmentation, generator)
+            log_q, other = model(twice).log_softmax(-1).chunk(2)
             done = step / schedule.steps - config.warm_up
             weight = config.consistency * ramp(done, 1 - config.warm_up) if done >= 0 else 0.0
             return divergence(target[items], log_q) + weight * functional.mse_loss(log_q.exp(), other.exp())

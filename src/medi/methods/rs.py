@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import count
 from typing import ClassVar, NamedTuple
 
@@ -19,42 +19,13 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.adapting import AdaptingLearner, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import rank_pairs
-from medi.methods.starts import CHARACTERS, CHARACTERS_FULL, CPU, Start, linear, started
+from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
+from medi.methods.starts import linear, started
 from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
-from medi.train.schedule import Drops, Schedule
-
-
-@dataclass(frozen=True)
-class RSConfig:
-    """Settings of RS.
-
-    Attributes:
-        start: The first stage.
-        supervised: Rates of the second stage, the last stage of the network on known classes; None leaves it out.
-        only_last: Freeze all but the last stage of the network after the start.
-        stage: Training on the observations.
-        known: Known images beside the observations in each of its gradient steps.
-        top: Size of the sets of largest features.
-        consistency: Final weight of the squared difference between two views of an image.
-        ramp: Share of the training in which that weight is reached.
-    """
-
-    start: Start = field(default_factory=lambda: Start("rotations"))
-    supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
-    only_last: bool = True
-    stage: Stage = field(
-        default_factory=lambda: Stage(
-            epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
-        )
-    )
-    known: int = 128
-    top: int = 5
-    consistency: float = 5.0
-    ramp: float = 0.25
 
 
 class Outputs(NamedTuple):
@@ -63,24 +34,6 @@ class Outputs(NamedTuple):
     features: Tensor
     known: Tensor
     novel: Tensor
-
-
-def _full(known: int, consistency: float, ramp: float) -> RSConfig:
-    """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
-    steps = known // 128
-    tenths = tuple(i / 10 for i in range(1, 10))
-    return RSConfig(
-        Start(
-            "rotations",
-            batch=512,  # 128 images in each of four positions
-            schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
-        ),
-        supervised=Drops(100 * steps, rate=0.1, optimiser="sgd", decay=1e-4, at=tenths, drop=0.5),
-        stage=Stage(epochs=200, batch=64, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
-        known=64,
-        consistency=consistency,
-        ramp=ramp,
-    )
 
 
 def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
@@ -143,45 +96,9 @@ class RS(Method):
     """Rank statistics."""
 
     name: ClassVar[str] = "rs"
-    configs: ClassVar[Mapping[str, RSConfig]] = {
-        "default": RSConfig(),
-        "cifar100": RSConfig(consistency=50.0, ramp=0.75),
-        "svhn": RSConfig(consistency=50.0, ramp=0.4),
-        "characters": RSConfig(
-            CHARACTERS,
-            supervised=None,
-            only_last=False,
-            stage=Stage(epochs=60, batch=64, least=300, schedule=Schedule(steps=1, rate=2e-3)),
-            consistency=100.0,
-            ramp=0.01,
-        ),
-        "cpu": RSConfig(
-            CPU,
-            supervised=None,
-            stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
-            known=64,
-        ),
-        "full": _full(25_000, consistency=5.0, ramp=0.25),
-        "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
-        "full-svhn": _full(20_000, consistency=50.0, ramp=0.4),
-        "full-omniglot": RSConfig(
-            CHARACTERS_FULL,
-            supervised=None,
-            only_last=False,
-            stage=Stage(epochs=100, batch=32, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
-            known=68,
-            consistency=100.0,
-            ramp=0.01,
-        ),
-    }
-    chosen: ClassVar[Mapping[str, str]] = {
-        "glyphs": "cpu",
-        "rules": "cpu",
-        "cifar100": "cifar100",
-        "svhn": "svhn",
-        "omniglot": "characters",
-    }
-    recipes: ClassVar[Mapping[str, str]] = {name: f"full-{name}" for name in ("cifar100", "svhn", "omniglot")}
+    configs: ClassVar[Mapping[str, RSConfig]] = CONFIGS
+    chosen: ClassVar[Mapping[str, str]] = CHOSEN
+    recipes: ClassVar[Mapping[str, str]] = RECIPES
 
     def __init__(self, config: RSConfig) -> None:
         self.settings = config
@@ -230,7 +147,8 @@ class RSLearner(AdaptingLearner):
             novel = stage.draw(len(images), generator)
             shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
             batch = torch.cat([known.images[shown], images[novel]])
-            view, other = (model.outputs(augment(batch, self.augmentation, generator)) for _ in range(2))
+            both = model.outputs(augment(torch.cat([batch, batch]), self.augmentation, generator))
+            view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
             weight = config.consistency * ramp(next(steps) / schedule.steps, config.ramp)
             similar = None if groups is None else (groups[novel][:, None] == groups[novel]).float()
             with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,58 +17,15 @@ from torch.nn import functional
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage
+from medi.methods.adapting import AdaptingLearner
 from medi.methods.base import Learner, Method, Plan
+from medi.methods.pairs_config import CHOSEN, CONFIGS, RECIPES, PairConfig, Similarity
 from medi.nets import Network, build, place, seeded
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import Desk, train
-from medi.train.schedule import Drops, Schedule
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]
 """From logits (n, k) and pair labels (n, n) of ones and zeros to a number."""
-
-
-@dataclass(frozen=True)
-class Similarity:
-    """How the similarity network is trained.
-
-    Attributes:
-        network: A name in `medi.nets.NETWORKS`.
-        classes: Known classes in a gradient step; all of them where there are fewer.
-        each: Images of each.
-        schedule: Length and rates.
-    """
-
-    network: str = "resnet18"
-    classes: int = 20
-    each: int = 5
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle"))
-
-
-@dataclass(frozen=True)
-class PairConfig:
-    """Settings of KCL and MCL.
-
-    Attributes:
-        similarity: The network that judges pairs.
-        start: Where the clustering network's weights come from: the similarity network, or nowhere.
-        hidden: Size of the layer between features and clusters.
-        stage: Training on the observations.
-    """
-
-    similarity: Similarity = field(default_factory=Similarity)
-    start: Literal["similarity", "random"] = "similarity"
-    hidden: int = 512
-    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least=300))
-
-
-def _full(network: str, known: int, classes: int) -> PairConfig:
-    """The published recipe for so many known images: 50 and 150 epochs, batches of 20 classes x 5 and of 100."""
-    return PairConfig(
-        Similarity(network, schedule=Drops(steps=50 * known // (5 * min(20, classes)), at=(0.6, 0.8))),
-        start="random",
-        stage=Stage(epochs=150, batch=100, schedule=Drops(steps=1, at=(2 / 3,))),
-    )
 
 
 class SimilarityNetwork(nn.Module):
@@ -122,27 +78,9 @@ class PairMethod(Method):
     """
 
     loss: ClassVar[PairLoss]
-    configs: ClassVar[Mapping[str, PairConfig]] = {
-        "default": PairConfig(),
-        "photos": PairConfig(Similarity(classes=5, each=20)),  # five known classes: more images of each
-        "characters": PairConfig(Similarity("conv4-wide"), stage=Stage(epochs=60, batch=200, least=300)),
-        "cpu": PairConfig(
-            Similarity("conv4", classes=10, schedule=Schedule(steps=150, rate=2e-3, shape="onecycle")),
-            hidden=128,
-            stage=Stage(epochs=20, batch=100, least=150),
-        ),
-        "full": _full("resnet18", 25_000, 5),
-        "full-cifar100": _full("resnet18", 40_000, 80),
-        "full-omniglot": _full("conv4-wide", 19_280, 964),
-    }
-    chosen: ClassVar[Mapping[str, str]] = {
-        "glyphs": "cpu",
-        "rules": "cpu",
-        "cifar10": "photos",
-        "svhn": "photos",
-        "omniglot": "characters",
-    }
-    recipes: ClassVar[Mapping[str, str]] = {"cifar100": "full-cifar100", "omniglot": "full-omniglot"}
+    configs: ClassVar[Mapping[str, PairConfig]] = CONFIGS
+    chosen: ClassVar[Mapping[str, str]] = CHOSEN
+    recipes: ClassVar[Mapping[str, str]] = RECIPES
 
     def __init__(self, config: PairConfig) -> None:
         self.settings = config

@@ -1,0 +1,84 @@
+"""Settings of DTC, and the named ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from medi.methods import starts
+from medi.methods.adapting import Stage
+from medi.methods.starts import Start
+from medi.train.schedule import Drops, Schedule
+
+
+def _on_bag(epochs: int, rate: float, decay: float = 0.0) -> Stage:
+    schedule = Schedule(steps=1, rate=rate, optimiser="sgd", decay=decay)
+    return Stage(epochs=epochs, batch=256, least=100, schedule=schedule)
+
+
+@dataclass(frozen=True)
+class DTCConfig:
+    """Settings of DTC.
+
+    Attributes:
+        start: What the network learns from known classes.
+        stage: Training on the observations.
+        consistency: Weight of the squared difference between the assignments of two augmentations.
+        warm_up: Share of the training before that difference counts; its weight then ramps up to the end.
+        refresh: Passes over the bag between two new targets.
+    """
+
+    start: Start = field(default_factory=Start)
+    stage: Stage = field(default_factory=lambda: _on_bag(epochs=30, rate=0.01, decay=5e-4))
+    consistency: float = 10.0
+    warm_up: float = 0.1
+    refresh: int = 5
+
+
+FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4))
+"""15 to 20 epochs of CIFAR-10 and SVHN."""
+CPU = DTCConfig(
+    starts.CPU,
+    stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
+)
+
+
+def _full(steps: int, epochs: int = 100, rate: float = 0.05, network: str = "resnet18", refresh: int = 5) -> DTCConfig:
+    """The published recipe with a start of so many steps: 180 epochs. The rates of the start are ours."""
+    start = Drops(steps=steps, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
+    schedule = Schedule(steps=1, rate=rate, optimiser="sgd", shape="constant")
+    return DTCConfig(
+        Start("classes", network, batch=128, schedule=start),
+        stage=Stage(epochs=epochs, batch=128, schedule=schedule),
+        refresh=refresh,
+    )
+
+
+CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
+    {
+        "default": DTCConfig(),
+        "cifar10": DTCConfig(FIVE_CLASSES),
+        "svhn": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.002)),
+        "svhn-fast": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.01)),
+        "characters": DTCConfig(
+            starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
+        ),
+        "characters-sgd": DTCConfig(starts.CHARACTERS, consistency=100.0),
+        "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
+        "cpu": CPU,
+        "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
+        "full": _full(35_000),
+        "full-svhn": _full(28_000, epochs=60, rate=0.001),
+        "full-cifar100": _full(56_000, network="conv5-wide", refresh=10),
+        "full-omniglot": DTCConfig(
+            starts.CHARACTERS_FULL,
+            stage=Stage(epochs=100, batch=100, schedule=Schedule(steps=1, shape="constant")),
+            consistency=100.0,
+        ),
+    }
+)
+CHOSEN: Mapping[str, str] = MappingProxyType(
+    {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn", "omniglot": "characters"}
+)
+RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")})

@@ -1,0 +1,107 @@
+"""Settings of RS, and the named ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from medi.methods import starts
+from medi.methods.adapting import Stage
+from medi.methods.starts import Start
+from medi.train.schedule import Drops, Schedule
+
+
+def _on_bag(epochs: int) -> Stage:
+    schedule = Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
+    return Stage(epochs=epochs, batch=128, least=300, schedule=schedule)
+
+
+def _rotations(steps: int) -> Start:
+    return Start("rotations", schedule=Schedule(steps=steps, shape="onecycle", decay=5e-4))
+
+
+@dataclass(frozen=True)
+class RSConfig:
+    """Settings of RS.
+
+    Attributes:
+        start: The first stage.
+        supervised: Rates of the second stage, the last stage of the network on known classes; None leaves it out.
+        only_last: Freeze all but the last stage of the network after the start.
+        stage: Training on the observations.
+        known: Known images beside the observations in each of its gradient steps.
+        top: Size of the sets of largest features.
+        consistency: Final weight of the squared difference between two views of an image.
+        ramp: Share of the training in which that weight is reached.
+    """
+
+    start: Start = field(default_factory=lambda: _rotations(2000))
+    supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
+    only_last: bool = True
+    stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
+    known: int = 64
+    top: int = 5
+    consistency: float = 5.0
+    ramp: float = 0.25
+
+
+SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
+CPU = RSConfig(
+    starts.CPU,
+    supervised=None,
+    stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
+    known=64,
+)
+
+
+def _full(known: int, consistency: float, ramp: float) -> RSConfig:
+    """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
+    steps = known // 128
+    tenths = tuple(i / 10 for i in range(1, 10))
+    return RSConfig(
+        Start(
+            "rotations",
+            batch=512,  # 128 images in each of four positions
+            schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
+        ),
+        supervised=Drops(100 * steps, rate=0.1, optimiser="sgd", decay=1e-4, at=tenths, drop=0.5),
+        stage=Stage(epochs=200, batch=64, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
+        known=64,
+        consistency=consistency,
+        ramp=ramp,
+    )
+
+
+def _characters(start: Start, stage: Stage, known: int) -> RSConfig:
+    """Prototypes instead of rotations, and nothing frozen."""
+    return RSConfig(start, supervised=None, only_last=False, stage=stage, known=known, consistency=100.0, ramp=0.01)
+
+
+CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
+    {
+        "default": RSConfig(),
+        "cifar100": RSConfig(_rotations(3000), consistency=50.0, ramp=0.75),
+        "svhn": SVHN,
+        "svhn-whole": replace(SVHN, only_last=False),
+        "characters": _characters(
+            starts.CHARACTERS,
+            Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),
+            known=64,
+        ),
+        "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
+        "cpu": CPU,
+        "full": _full(25_000, consistency=5.0, ramp=0.25),
+        "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
+        "full-svhn": _full(20_000, consistency=50.0, ramp=0.4),
+        "full-omniglot": _characters(
+            starts.CHARACTERS_FULL,
+            Stage(epochs=100, batch=32, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
+            known=68,
+        ),
+    }
+)
+CHOSEN: Mapping[str, str] = MappingProxyType(
+    {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters"}
+)
+RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("cifar100", "svhn", "omniglot")})
