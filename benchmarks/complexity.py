@@ -1,13 +1,14 @@
 """What a training step and a discovery cost, method by method, and how that grows.
 
-    python benchmarks/complexity.py --device cuda --repeats 10 --out results/complexity/h200.json          the paper's shape
-    python benchmarks/complexity.py --device cpu --small --repeats 3 --out results/complexity/cpu.json     one core
-    python benchmarks/complexity.py --table FILE.json [--into docs/complexity.md]                          the same as Markdown
+    python benchmarks/complexity.py --device cuda --repeats 10 --out results/complexity/h200.json      the paper's shape
+    python benchmarks/complexity.py --device cpu --small --repeats 3 --out results/complexity/cpu.json one core
+    python benchmarks/complexity.py --table FILE.json [--into docs/complexity.md]                      as Markdown
 
 Every method has the same network (Conv-4 on 3 x 32 x 32) and learns from the same random images, with its own config
-otherwise: costs do not depend on what the images show. Training loops are cut to a few steps; a discovery (one bag
-grouped, its queries answered one by one) is whole. Then tasks, way, images and inner steps are doubled twice, one at a
-time, and the slope of log cost over log size is fitted; there, last stages on a bag are as long as MM's inner steps.
+otherwise: but for the rounds of k-means, costs do not depend on what images show. Training loops are cut to a few
+steps; a discovery (one bag grouped, its queries answered one by one) is whole. Then tasks, way, images and inner steps
+are doubled twice, one at a time, and the slope of log cost over log size is fitted; there, last stages on a bag are as
+long as MM's inner steps.
 
 How FLOPs, memory and seconds are taken is said in `costs.py`; a new method is one line of `complexity_methods.py`.
 Nothing here is asserted.
@@ -168,12 +169,17 @@ def markdown(rows: list[dict[str, str]]) -> str:
     return head + "".join("| " + " | ".join(row.values()) + " |\n" for row in rows)
 
 
+def digits(number: float) -> str:
+    """Three digits, and never a power of ten."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
 def _costs(figures: Mapping[str, Any]) -> dict[str, str]:
-    fastest, middle, slowest = (f"{1000 * figures[name]:.3g}" for name in ("fastest", "seconds", "slowest"))
+    fastest, middle, slowest = (digits(1000 * figures[name]) for name in ("fastest", "seconds", "slowest"))
     return {
-        "GFLOPs": f"{figures['flops'] / 1e9:.3g}",
+        "GFLOPs": digits(figures["flops"] / 1e9),
         "ms (fastest to slowest; n)": f"{middle} ({fastest} to {slowest}; {figures['repeats']})",
-        "peak MiB": f"{figures['peak bytes'] / 2**20:.3g}",
+        "peak MiB": digits(figures["peak bytes"] / 2**20),
     }
 
 
@@ -182,9 +188,9 @@ def _training(method: str, stage: Mapping[str, Any]) -> dict[str, str]:
         "a training step of": f"{method}: {stage['stage']}",
         "images": str(stage["images"]),
         **_costs(stage),
-        "MFLOPs an image": f"{stage['flops'] / stage['images'] / 1e6:.4g}",
+        "MFLOPs an image": digits(stage["flops"] / stage["images"] / 1e6),
         "steps in the config": f"{stage['steps']:,}",
-        "all steps, TFLOPs": f"{stage['flops'] * stage['steps'] / 1e12:.3g}",
+        "all steps, TFLOPs": digits(stage["flops"] * stage["steps"] / 1e12),
     }
 
 
@@ -231,6 +237,8 @@ def run(arguments: argparse.Namespace) -> None:
         with input_errors(arguments.into, "read"):
             page = insert(arguments.into.read_text(), arguments.table.stem, text)
         return write_atomically(arguments.into, page.encode())
+    if arguments.repeats < 1:
+        raise InputError(f"--repeats {arguments.repeats} measures nothing: give at least 1.")
     names = arguments.methods.split(",") if arguments.methods else list(METHODS)
     for name in names:
         if name not in METHODS:
