@@ -247,7 +247,7 @@ def run(arguments: argparse.Namespace) -> None:
     if device.type == "cpu":
         torch.set_num_threads(1)  # processor seconds of more than one say little
     start = perf_counter()
-    facts = {
+    facts: dict[str, Any] = {
         "device": describe_device(device),
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -261,15 +261,16 @@ def run(arguments: argparse.Namespace) -> None:
     print(json.dumps(facts), flush=True)
     labels = torch.arange(CLASSES, device=device).repeat_interleave(EACH)
     known = ImageSet(random_images(CLASSES * EACH, device), labels, tuple(map(str, range(CLASSES))))
-    rows = []
-    for name in names:
-        rows.append(measure(name, known, arguments.small, arguments.repeats))
-        print(f"{perf_counter() - start:.0f} s: {name} measured", file=sys.stderr, flush=True)
-    facts |= {"load at the end": round(os.getloadavg()[0], 1), "seconds": perf_counter() - start, "methods": rows}
-    print(tables(facts), end="")
+    facts["methods"] = []
     if arguments.out:
         make_folder(arguments.out.parent)
-        write_atomically(arguments.out, (json.dumps(facts, indent=1) + "\n").encode())
+    for name in names:
+        facts["methods"].append(measure(name, known, arguments.small, arguments.repeats))
+        facts |= {"load at the end": round(os.getloadavg()[0], 1), "seconds": perf_counter() - start}
+        if arguments.out:
+            write_atomically(arguments.out, (json.dumps(facts, indent=1) + "\n").encode())
+        print(f"{facts['seconds']:.0f} s: {name} measured", file=sys.stderr, flush=True)
+    print(tables(facts), end="")
 
 
 def main() -> None:

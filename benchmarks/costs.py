@@ -57,7 +57,12 @@ def peak(work: Callable[[], object], device: torch.device) -> int:
         trace = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(trace))
         events = json.loads(trace.read_bytes())["traceEvents"]
-    return max((event["args"]["Total Allocated"] for event in events if event["name"] == "[memory]"), default=0)
+    # Its totals go on from one session to the next and miss what is freed in between: only differences mean something.
+    alive = highest = 0
+    for event in sorted((e for e in events if e["name"] == "[memory]"), key=lambda e: e["ts"]):
+        alive += event["args"]["Bytes"]
+        highest = max(highest, alive)
+    return highest
 
 
 def clock(work: Callable[[], object], device: torch.device, repeats: int, seconds: float = math.inf) -> list[float]:
