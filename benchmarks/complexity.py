@@ -8,7 +8,7 @@ Every method has the same network (Conv-4 on 3 x 32 x 32) and learns from the sa
 otherwise: but for the rounds of k-means, costs do not depend on what images show. Training loops are cut to a few
 steps; a discovery (one bag grouped, its queries answered one by one) is whole. Then tasks, way, images and inner steps
 are doubled twice, one at a time, and the slope of log cost over log size is fitted; there, last stages on a bag are as
-long as MM's inner steps.
+long as MM's inner steps. With --methods, rows of other methods that the file has already are kept.
 
 How FLOPs, memory and seconds are taken is said in `costs.py`; a new method is one line of `complexity_methods.py`.
 Nothing here is asserted.
@@ -219,6 +219,20 @@ def read(path: Path) -> dict[str, Any]:
     return facts
 
 
+def kept(path: Path, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Rows of a file that are not measured now; they must have been measured where and as these are."""
+    if not path.exists():
+        return {}
+    before = read(path)
+    rows = {row["method"]: row for row in before.get("methods", []) if row["method"] not in names}
+    other = [name for name, value in facts.items() if before.get(name) != value]
+    if rows and other:
+        raise InputError(
+            f"{path} has {', '.join(rows)} measured with another {other[0]}: choose another file, or measure all."
+        )
+    return rows
+
+
 def insert(page: str, name: str, table: str) -> str:
     """A page with a table between its marks `<!-- name -->` and `<!-- end of name -->`."""
     marks = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
@@ -253,7 +267,6 @@ def run(arguments: argparse.Namespace) -> None:
         "python": platform.python_version(),
         "version": medi.__version__,
         "threads": torch.get_num_threads(),
-        "load": round(os.getloadavg()[0], 1),
         "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
         "shape": asdict(SHAPES[arguments.small]),
         "growth starts at": asdict(GROWTH[arguments.small]),
@@ -261,15 +274,14 @@ def run(arguments: argparse.Namespace) -> None:
     print(json.dumps(facts), flush=True)
     labels = torch.arange(CLASSES, device=device).repeat_interleave(EACH)
     known = ImageSet(random_images(CLASSES * EACH, device), labels, tuple(map(str, range(CLASSES))))
-    facts["methods"] = []
-    if arguments.out:
-        make_folder(arguments.out.parent)
+    rows = kept(arguments.out, facts, names) if arguments.out else {}
     for name in names:
-        facts["methods"].append(measure(name, known, arguments.small, arguments.repeats))
-        facts |= {"load at the end": round(os.getloadavg()[0], 1), "seconds": perf_counter() - start}
+        rows[name] = measure(name, known, arguments.small, arguments.repeats) | {"load": round(os.getloadavg()[0], 1)}
+        facts["methods"] = [rows[method] for method in METHODS if method in rows]
         if arguments.out:
+            make_folder(arguments.out.parent)
             write_atomically(arguments.out, (json.dumps(facts, indent=1) + "\n").encode())
-        print(f"{facts['seconds']:.0f} s: {name} measured", file=sys.stderr, flush=True)
+        print(f"{perf_counter() - start:.0f} s: {name} measured", file=sys.stderr, flush=True)
     print(tables(facts), end="")
 
 

@@ -240,6 +240,16 @@ def test_a_measurement_is_written_and_becomes_a_page(tmp_path, monkeypatch, caps
     assert complexity.tables(facts) in Path("page.md").read_text()
 
 
+def test_rows_of_other_methods_stay_where_they_were_measured_alike(tmp_path):
+    path, facts = tmp_path / "cpu.json", {"torch": "2.13"}
+    assert complexity.kept(path, facts, ["MM"]) == {}
+    path.write_text(json.dumps(facts | measured()))
+    assert list(complexity.kept(path, facts, ["MM"])) == ["MP"]
+    assert complexity.kept(path, facts, ["MP"]) == complexity.kept(path, {"torch": "2.11"}, ["MP"]) == {}
+    with pytest.raises(InputError, match="has MP measured with another torch"):
+        complexity.kept(path, {"torch": "2.11"}, ["MM"])
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "results" / "complexity").glob("*.json")), ids=lambda path: path.stem)
 def test_the_page_shows_what_was_measured(path):
     page = (ROOT / "docs" / "complexity.md").read_text()
@@ -259,3 +269,25 @@ def test_the_pages_multiples_of_a_forward_pass_are_those_counted_by_hand():
         f"{(10 * 25 * second_order + 100 * step) / (100 * step):.1f} times an MP step",
     ):
         assert words in " ".join(page.split())
+
+
+def test_the_pages_ratios_are_those_of_the_committed_figures():
+    page = " ".join((ROOT / "docs" / "complexity.md").read_text().split())
+    facts = complexity.read(ROOT / "results" / "complexity" / "cpu.json")
+    rows = {row["method"]: row for row in facts["methods"]}
+    mm, mp = (rows[name]["training"][0] for name in ("MM", "MP"))
+    flops, seconds, memory = (mm[cost] / mp[cost] for cost in complexity.COSTS)
+    assert f"{flops:.1f} times the FLOPs, {memory:.1f} times the memory and {seconds:.0f} times the seconds" in page
+    ratios = [rows[n]["discovery"]["flops"] / rows["MP"]["discovery"]["flops"] for n in ("DTC", "KCL", "MCL", "RS")]
+    assert "those of DTC, KCL, MCL and RS {:.0f}, {:.0f}, {:.0f} and {:.0f} times".format(*ratios) in page
+    assert f"MM's costs {rows['MM']['discovery']['flops'] / rows['MP']['discovery']['flops']:.1f} times" in page
+    assert f"torch {facts['torch'].partition('+')[0]}" in page
+    loads = [row["load"] for row in rows.values()]
+    assert f"load of {min(loads)} to {max(loads)}" in page
+    linear = [
+        row["growth"][axis]["training"]["flops"]["exponent"]
+        for row in rows.values()
+        for axis in ("tasks", "way", "images")
+        if "training" in row["growth"].get(axis, {})
+    ]
+    assert f"({min(linear):.2f} to {max(linear):.2f})" in page
