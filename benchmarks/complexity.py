@@ -1,0 +1,305 @@
+"""What a training step and a discovery cost, method by method, and how that grows.
+
+    python benchmarks/complexity.py --device cuda --repeats 10 --out results/complexity/h200.json      the paper's shape
+    python benchmarks/complexity.py --device cpu --small --repeats 3 --out results/complexity/cpu.json one core
+    python benchmarks/complexity.py --table FILE.json [--into docs/complexity.md]                      as Markdown
+
+Every method has the same network (Conv-4 on 3 x 32 x 32) and learns from the same random images, with its own config
+otherwise: but for the rounds of k-means, costs do not depend on what images show. Training loops are cut to a few
+steps; a discovery (one bag grouped, its queries answered one by one) is whole. Then tasks, way, images and inner steps
+are doubled twice, one at a time, and the slope of log cost over log size is fitted; there, last stages on a bag are as
+long as MM's inner steps. With --methods, rows of other methods that the file has already are kept.
+
+How FLOPs, memory and seconds are taken is said in `costs.py`; a new method is one line of `complexity_methods.py`.
+Nothing here is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+from complexity_methods import CLASSES, EACH, GROWTH, ITEM, METHODS, NETWORK, SHAPES, Entry, Shape
+from costs import clock, count, exponent, figures, in_place_of_loops, peak
+from torch import Tensor
+
+import medi
+from medi.data.images import ImageSet
+from medi.errors import InputError, unknown_name
+from medi.files import input_errors, make_folder, write_atomically
+from medi.methods import Learner
+from medi.train.devices import choose_device, describe_device
+from medi.train.loop import _Run
+
+FACTORS = (1, 2, 4)
+COSTS = ("flops", "seconds", "peak bytes")
+SECONDS = 2.0
+"""No further discovery is timed after this long."""
+SHORT = 2
+"""Steps on a bag when its memory is measured: a third takes no more."""
+PAPER = {("MM", "tasks"): "1", ("MP", "tasks"): "1", ("MM", ""): "0", ("MP", ""): "0", ("CATA", ""): "0"}
+"""Exponents by the paper's formulas, F E D / B T and, for CATA, E D / B T: F counts tasks, T has none of the rest."""
+
+
+def measure_training(
+    entry: Entry, known: ImageSet, shape: Shape, repeats: int
+) -> tuple[list[dict[str, Any]], Learner | None]:
+    """Costs of a step of each stage that is trained before any bag, and the learner."""
+    device, config = known.images.device, entry.config(shape)
+    flops: dict[str, int] = {}
+    stages: list[dict[str, Any]] = []
+
+    def counted(run: _Run) -> None:
+        flops[run.title] = count(run.train_step)
+
+    def measured(run: _Run) -> None:
+        if run.title not in flops:
+            counted(run)
+        costs = figures(flops[run.title], peak(run.train_step, device), clock(run.train_step, device, repeats))
+        stages.append({"stage": run.title, "steps": run.schedule.steps, "images": entry.images(config, shape)} | costs)
+
+    plan = shape.plan(device)
+    if getattr(config, "capture", False) and device.type == "cuda":  # a graph that is replayed hides what it does
+        with in_place_of_loops(counted):
+            entry.make(replace(config, capture=False)).fit(known, plan)
+    with in_place_of_loops(measured):
+        learner = entry.make(config).fit(known, plan)
+    return stages, learner
+
+
+def measure_discovery(
+    entry: Entry, learner: Learner, shape: Shape, device: torch.device, repeats: int, *, whole: bool
+) -> dict[str, Any]:
+    """Costs of grouping one bag and answering its queries.
+
+    Where a network is trained on the bag, that takes the steps of its config (`whole`) or as many as MM's inner ones.
+    """
+    shown = shape.way * shape.images * shape.observations
+    images = random_images(shape.way * shape.of_a_class, device)
+    places = torch.arange(len(images), device=device)[None]
+    scheduled = 0
+
+    def discover() -> None:
+        encoded = learner.encode(images)
+        generator = torch.Generator(device).manual_seed(0)
+        learner.discover(encoded, places[:, :shown], shape.way, generator).assign(encoded, places[:, shown:])
+
+    def shortened(run: _Run) -> None:
+        nonlocal scheduled
+        scheduled = run.schedule.steps
+        for run.step in range(SHORT if whole else shape.inner):
+            run.train_step()
+
+    with in_place_of_loops(shortened):
+        discover()  # warm-up
+        memory = peak(discover, device)
+    with nullcontext() if whole else in_place_of_loops(shortened):
+        costs = figures(count(discover), memory, clock(discover, device, repeats, SECONDS))
+    return {"steps": scheduled or (shape.inner if "inner steps" in entry.discovery else 0)} | costs
+
+
+def random_images(number: int, device: torch.device) -> Tensor:
+    """Noise, as uint8."""
+    generator = torch.Generator().manual_seed(number)
+    return torch.randint(256, (number, *ITEM), generator=generator, dtype=torch.uint8).to(device)
+
+
+def measure(name: str, known: ImageSet, small: bool, repeats: int) -> dict[str, Any]:
+    """A method's costs at the table's shape, and how they grow."""
+    entry, device = METHODS[name], known.images.device
+    shape = SHAPES[small]
+    training, learner = measure_training(entry, known, shape, repeats)
+    discovery = measure_discovery(entry, learner, shape, device, repeats, whole=True) if learner else None
+    growth: dict[str, Any] = {}
+    for what, axes, point in (
+        ("training", entry.training, step_at),
+        ("discovery", entry.discovery, discovery_at),
+    ):
+        start = point(entry, known, GROWTH[small], repeats) if axes else {}
+        for axis in axes:
+            points = [start] + [point(entry, known, GROWTH[small].grown(axis, f), repeats) for f in FACTORS[1:]]
+            growth.setdefault(axis, {})[what] = {cost: fitted([p[cost] for p in points]) for cost in COSTS}
+    return {"method": name, "training": training, "discovery": discovery, "growth": growth}
+
+
+def step_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[str, float]:
+    """Costs of a training step, summed over stages."""
+    stages, _ = measure_training(entry, known, shape, repeats)
+    return {cost: sum(stage[cost] for stage in stages) for cost in COSTS}
+
+
+def discovery_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[str, float]:
+    """Costs of a discovery by a network that has learnt nothing: they are the same."""
+    with in_place_of_loops(lambda run: None):
+        learner = entry.make(entry.config(shape)).fit(known, shape.plan(known.images.device))
+    return measure_discovery(entry, learner, shape, known.images.device, repeats, whole=False)
+
+
+def fitted(costs: Sequence[float]) -> dict[str, Any]:
+    """Costs at each of `FACTORS` and their exponent."""
+    return {"values": list(costs), "exponent": exponent(FACTORS, costs)}
+
+
+def tables(facts: Mapping[str, Any]) -> str:
+    """The Markdown of what `main` wrote: training, discovery and growth."""
+    try:
+        rows = facts["methods"]
+        training = [_training(row["method"], stage) for row in rows for stage in row["training"]]
+        discovery = [_discovery(row["method"], row["discovery"]) for row in rows if row["discovery"]]
+        growth = [_growth(row["method"], axis, found) for row in rows for axis, found in row["growth"].items()]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"these are no figures of complexity.py ({error!r}): give a file that --out wrote.") from error
+    return "\n".join(markdown(part) for part in (training, discovery, growth) if part)
+
+
+def markdown(rows: list[dict[str, str]]) -> str:
+    """A Markdown table of rows that share their columns."""
+    head = "| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]) + "\n"
+    return head + "".join("| " + " | ".join(row.values()) + " |\n" for row in rows)
+
+
+def digits(number: float) -> str:
+    """Three digits, and never a power of ten."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+
+
+def _costs(figures: Mapping[str, Any]) -> dict[str, str]:
+    fastest, middle, slowest = (digits(1000 * figures[name]) for name in ("fastest", "seconds", "slowest"))
+    return {
+        "GFLOPs": digits(figures["flops"] / 1e9),
+        "ms (fastest to slowest; n)": f"{middle} ({fastest} to {slowest}; {figures['repeats']})",
+        "peak MiB": digits(figures["peak bytes"] / 2**20),
+    }
+
+
+def _training(method: str, stage: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "a training step of": f"{method}: {stage['stage']}",
+        "images": str(stage["images"]),
+        **_costs(stage),
+        "MFLOPs an image": digits(stage["flops"] / stage["images"] / 1e6),
+        "steps in the config": f"{stage['steps']:,}",
+        "all steps, TFLOPs": digits(stage["flops"] * stage["steps"] / 1e12),
+    }
+
+
+def _discovery(method: str, figures: Mapping[str, Any]) -> dict[str, str]:
+    return {"a discovery by": method, "steps on the bag": str(figures["steps"]), **_costs(figures)}
+
+
+def _growth(method: str, axis: str, found: Mapping[str, Any]) -> dict[str, str]:
+    paper = PAPER.get((method, axis)) or PAPER.get((method, ""), "not given")
+    cells = {"growth of": method, "with": axis, "paper, training": paper}
+    for what in ("training", "discovery"):
+        for cost, name in (("flops", "FLOPs"), ("seconds", "s"), ("peak bytes", "memory")):
+            slope = found.get(what, {}).get(cost, {}).get("exponent")
+            cells[f"{what}, {name}"] = "" if slope is None else f"{slope:.2f}"
+    return cells
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What `main` wrote."""
+    with input_errors(path, "read"):
+        content = path.read_bytes()
+    try:
+        facts: dict[str, Any] = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: give a file that --out wrote.") from error
+    return facts
+
+
+def kept(path: Path, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Rows of a file that are not measured now; they must have been measured where and as these are."""
+    if not path.exists():
+        return {}
+    before = read(path)
+    rows = {row["method"]: row for row in before.get("methods", []) if row["method"] not in names}
+    other = [name for name, value in facts.items() if before.get(name) != value]
+    if rows and other:
+        raise InputError(
+            f"{path} has {', '.join(rows)} measured with another {other[0]}: choose another file, or measure all."
+        )
+    return rows
+
+
+def insert(page: str, name: str, table: str) -> str:
+    """A page with a table between its marks `<!-- name -->` and `<!-- end of name -->`."""
+    marks = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
+    text, found = marks.subn(lambda marks: marks[1] + table + marks[2], page)
+    if found != 1:
+        raise InputError(f"the page has {found} places marked '<!-- {name} -->', not one: mark where the table goes.")
+    return text
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Do what the command line says."""
+    if arguments.table:
+        text = tables(read(arguments.table))
+        if not arguments.into:
+            return print(text, end="")
+        with input_errors(arguments.into, "read"):
+            page = insert(arguments.into.read_text(), arguments.table.stem, text)
+        return write_atomically(arguments.into, page.encode())
+    if arguments.repeats < 1:
+        raise InputError(f"--repeats {arguments.repeats} measures nothing: give at least 1.")
+    names = arguments.methods.split(",") if arguments.methods else list(METHODS)
+    for name in names:
+        if name not in METHODS:
+            raise unknown_name("method", name, METHODS)
+    device = choose_device(arguments.device)
+    if device.type == "cpu":
+        torch.set_num_threads(1)  # processor seconds of more than one say little
+    start = perf_counter()
+    facts: dict[str, Any] = {
+        "device": describe_device(device),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "version": medi.__version__,
+        "threads": torch.get_num_threads(),
+        "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
+        "shape": asdict(SHAPES[arguments.small]),
+        "growth starts at": asdict(GROWTH[arguments.small]),
+    }
+    print(json.dumps(facts), flush=True)
+    labels = torch.arange(CLASSES, device=device).repeat_interleave(EACH)
+    known = ImageSet(random_images(CLASSES * EACH, device), labels, tuple(map(str, range(CLASSES))))
+    rows = kept(arguments.out, facts, names) if arguments.out else {}
+    for name in names:
+        rows[name] = measure(name, known, arguments.small, arguments.repeats) | {"load": round(os.getloadavg()[0], 1)}
+        facts["methods"] = [rows[method] for method in METHODS if method in rows]
+        if arguments.out:
+            make_folder(arguments.out.parent)
+            write_atomically(arguments.out, (json.dumps(facts, indent=1) + "\n").encode())
+        print(f"{perf_counter() - start:.0f} s: {name} measured", file=sys.stderr, flush=True)
+    print(tables(facts), end="")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--small", action="store_true", help="a shape and configs for a CPU")
+    parser.add_argument("--methods", default="", help=f"of {', '.join(METHODS)}; all where not given")
+    parser.add_argument("--repeats", type=int, default=5, help="timed repeats of each piece of work")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path, help="print a file that --out wrote as Markdown, and measure nothing")
+    parser.add_argument("--into", type=Path, help="write that between the marks of the same name in a page instead")
+    try:
+        run(parser.parse_args())
+    except InputError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+
+
+if __name__ == "__main__":
+    main()

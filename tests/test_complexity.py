@@ -1,0 +1,295 @@
+"""Costs are those that a count by hand gives, and their page shows what was measured."""
+
+import importlib
+import json
+import math
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.methods.inner import Clusterer, InnerSteps
+from medi.methods.mm import MetaLoss, MMConfig
+from medi.nets import build
+from medi.nets.conv import batch_over_tasks
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+try:
+    costs, methods, complexity = map(importlib.import_module, ("costs", "complexity_methods", "complexity"))
+finally:
+    sys.path.pop(0)
+
+CPU = torch.device("cpu")
+
+
+def conv4(side: int) -> tuple[int, int]:
+    """FLOPs of Conv-4's forward pass of one image by M N K² H W a layer, and those of its first layer."""
+    layers = [2 * 9 * m * 64 * (side // 2**i) ** 2 for i, m in enumerate((3, 64, 64, 64))]
+    return sum(layers), layers[0]
+
+
+def meta_step(tasks: int, steps: int, *, ours: bool = True, side: int = 0, order: bool = True):
+    body = build("conv4", (3, 16, 16), norm="batch")
+    model = Clusterer(body, body.width, 2)
+    batch_over_tasks(model, side, on=ours)
+    loss = MetaLoss(model, MMConfig(inner=InnerSteps(steps=steps, first_order=not order)))
+    images, labels = torch.randn(tasks, 10, 3, 16, 16), torch.arange(2).repeat(2)
+    return lambda: loss(images, labels.repeat(tasks, 1), torch.arange(2).repeat(tasks, 3)).backward()
+
+
+@pytest.mark.parametrize("side", [16, 32])
+def test_conv4s_forward_pass_costs_what_the_papers_formula_says(side):
+    network, images = build("conv4", (3, side, side)).eval(), torch.randn(3, 3, side, side)
+    with torch.inference_mode():
+        assert costs.count(lambda: network(images)) == 3 * conv4(side)[0]
+
+
+def test_a_training_step_costs_three_forward_passes_but_for_the_gradient_of_the_images():
+    network, images = build("conv4", (3, 16, 16)), torch.randn(3, 3, 16, 16)
+    whole, first = conv4(16)
+    assert costs.count(lambda: network(images).sum().backward()) == 3 * (3 * whole - first)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("kind", [nn.Conv2d, nn.ConvTranspose2d])
+def test_convolutions_in_groups_cost_what_each_group_costs_alone(groups, kind):
+    def cost(channels: int, groups: int) -> int:
+        layer = kind(channels, 2 * channels, 3, stride=2, groups=groups)
+        images = torch.randn(2, channels, 9, 9, requires_grad=True)
+        return costs.count(lambda: layer(images).sum().backward())
+
+    assert cost(4 * groups, groups) == groups * cost(4, 1)
+
+
+def test_a_second_order_step_grows_linearly_with_inner_steps_and_with_tasks():
+    one, two, four = (costs.count(meta_step(1, steps)) for steps in (1, 2, 4))
+    assert four - two == 2 * (two - one) > 0
+    assert costs.count(meta_step(3, 2)) == 3 * two
+
+
+def test_a_second_order_step_costs_what_a_count_by_hand_gives():
+    (whole, first), shown, asked, tasks, steps = conv4(16), 4, 6, 2, 2
+    # A forward pass, its gradients (not of the images), and of each of these products both gradients that are wanted.
+    inner = (3 * whole - first) + (2 * whole - first) + 2 * (whole - first) + (2 * whole - first)
+    convolutions = tasks * (steps * shown * inner + (shown + asked) * (3 * whole - first))
+    assert costs.count(meta_step(tasks, steps)) == pytest.approx(convolutions, rel=1e-3)  # and a head and pairs
+    first_order = tasks * (steps * shown + shown + asked) * (3 * whole - first)
+    assert costs.count(meta_step(tasks, steps, order=False)) == pytest.approx(first_order, rel=1e-3)
+
+
+def test_every_way_to_convolve_is_counted_alike():
+    ours = costs.count(meta_step(2, 2))
+    assert costs.count(meta_step(2, 2, side=8)) == ours
+    # Torch's own also takes a gradient with respect to the images at each of the inner steps, and drops it.
+    assert costs.count(meta_step(2, 2, ours=False)) == ours + 2 * 2 * 4 * conv4(16)[1]
+
+
+@given(p=st.floats(-3, 3), c=st.floats(1e-3, 1e3))
+def test_the_exponent_of_a_power_is_found(p, c):
+    assert costs.exponent((1, 2, 4), [c * n**p for n in (1, 2, 4)]) == pytest.approx(p, abs=1e-9)
+
+
+def test_memory_is_the_peak_of_tensors_that_live_together():
+    before = torch.zeros(1000)
+
+    def work():
+        first, second = torch.zeros(2**18), torch.zeros(2**18)
+        del first
+        third = torch.zeros(2**17)
+        return second, third, before
+
+    assert costs.peak(work, CPU) == 2 * 4 * 2**18
+    kept: list[torch.Tensor] = []
+    assert costs.peak(lambda: kept.append(torch.zeros(2**20)), CPU) == 4 * 2**20
+    kept.clear()
+    assert costs.peak(work, CPU) == 2 * 4 * 2**18  # whatever was left by those before
+    assert costs.peak(lambda: None, CPU) == 0
+
+
+def test_a_clock_stops_after_its_repeats_or_its_seconds():
+    assert len(costs.clock(lambda: None, CPU, 4)) == 4
+    assert len(costs.clock(lambda: sum(range(100_000)), CPU, 1000, seconds=1e-9)) == 1
+
+
+def test_training_loops_come_back_after_a_failure():
+    real = costs._Run.fit_loop
+    with pytest.raises(RuntimeError), costs.in_place_of_loops(lambda run: None):
+        raise RuntimeError
+    assert costs._Run.fit_loop is real
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("name", methods.METHODS)
+def test_every_method_has_the_same_network(name, small):
+    config = asdict(methods.METHODS[name].config(methods.SHAPES[small]))
+    found = {part["network"] for part in [config, *config.values()] if isinstance(part, dict) and "network" in part}
+    assert found == ({None} if name == "K-means on pixels" else {"conv4"})
+
+
+def tiny(name: str, **changes) -> tuple:
+    entry = methods.METHODS[name]
+    labels = torch.arange(4).repeat_interleave(8)
+    return entry, ImageSet(complexity.random_images(32, CPU), labels, tuple("abcd")), replace(TINY, **changes)
+
+
+TINY = methods.Shape(tasks=2, way=2, observations=1, queries=2, inner=1, small=True)
+
+
+def test_a_step_of_mp_costs_three_passes_of_its_images():
+    stages, learner = complexity.measure_training(*tiny("MP"), repeats=2)
+    assert [stage["stage"] for stage in stages] == ["mp"]
+    whole, first = conv4(32)
+    assert stages[0]["images"] == 12
+    assert stages[0]["flops"] == pytest.approx(12 * (3 * whole - first), rel=1e-3)
+    assert stages[0]["steps"] == methods.MP.configs["cpu"].schedule.steps
+    assert stages[0]["fastest"] <= stages[0]["seconds"] <= stages[0]["slowest"]
+    entry, _, shape = tiny("MP")
+    discovery = complexity.measure_discovery(entry, learner, shape, CPU, 1, whole=True)
+    assert discovery["flops"] == pytest.approx(6 * whole, rel=1e-2)
+    assert discovery["steps"] == 0
+
+
+def test_a_discovery_by_a_network_trained_on_the_bag_grows_with_its_steps():
+    def flops(steps: int) -> int:
+        entry, known, shape = tiny("DTC", inner=steps)
+        return complexity.discovery_at(entry, known, shape, 1)["flops"]
+
+    one, two, four = map(flops, (1, 2, 4))
+    whole, first = conv4(32)
+    # Two augmentations of two observations; k-means in between moves the rest by a few operations.
+    assert two - one == pytest.approx(4 * (3 * whole - first), rel=1e-2)
+    assert four - two == pytest.approx(2 * (two - one), rel=1e-2)
+
+
+def measured() -> dict:
+    costs = {"flops": 3e9, "peak bytes": 2**21, "seconds": 0.5, "fastest": 0.25, "slowest": 1.0, "repeats": 3}
+    growth = {"tasks": {"training": {cost: {"exponent": 1.0} for cost in ("flops", "seconds", "peak bytes")}}}
+    training = [{"stage": "mp", "steps": 2000, "images": 100} | costs]
+    row = {"method": "MP", "training": training, "discovery": {"steps": 0} | costs, "growth": growth}
+    return {"methods": [row]}
+
+
+def test_tables_say_what_was_measured():
+    training, discovery, growth = (part.splitlines()[2] for part in complexity.tables(measured()).split("\n\n"))
+    assert training == "| MP: mp | 100 | 3 | 500 (250 to 1,000; 3) | 2 | 30 | 2,000 | 6 |"
+    assert discovery == "| MP | 0 | 3 | 500 (250 to 1,000; 3) | 2 |"
+    assert growth == "| MP | tasks | 1 | 1.00 | 1.00 | 1.00 |  |  |  |"
+
+
+@pytest.mark.parametrize("facts", [{}, [], {"methods": [{"method": "MP"}]}, {"methods": 3}])
+def test_figures_of_something_else_are_refused(facts):
+    with pytest.raises(InputError, match=r"no figures of complexity\.py"):
+        complexity.tables(facts)
+
+
+def test_a_table_goes_between_its_marks_and_nowhere_else():
+    page = "a\n<!-- cpu -->\nold\n<!-- end of cpu -->\nb\n"
+    assert complexity.insert(page, "cpu", "new\n") == "a\n<!-- cpu -->\nnew\n<!-- end of cpu -->\nb\n"
+    with pytest.raises(InputError, match="0 places marked '<!-- h200 -->'"):
+        complexity.insert(page, "h200", "new\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--methods", "MMM"], "unknown method 'MMM'"),
+        (["--table", "nothing.json"], "cannot read nothing.json"),
+        (["--table", "broken.json"], "broken.json is not JSON"),
+        (["--table", "good.json", "--into", "nothing.md"], "cannot read nothing.md"),
+        (["--repeats", "0"], "--repeats 0"),
+        (["--device", "abacus"], "unknown device 'abacus'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(words, reason, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.json").write_text("{")
+    Path("good.json").write_text(json.dumps(measured()))
+    monkeypatch.setattr(sys, "argv", ["complexity.py", *words])
+    with pytest.raises(SystemExit) as stopped:
+        complexity.main()
+    said = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert reason in said.err
+    assert said.err.count("\n") == 1
+    assert not said.out
+
+
+def test_a_measurement_is_written_and_becomes_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for shapes in (complexity.SHAPES, complexity.GROWTH):
+        monkeypatch.setitem(shapes, True, TINY)
+    out = tmp_path / "new" / "cpu.json"
+    words = ["--device", "cpu", "--small", "--repeats", "1", "--methods", "K-means on pixels", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["complexity.py", *words])
+    complexity.main()
+    facts = complexity.read(out)
+    assert complexity.tables(facts) in capsys.readouterr().out
+    growth = facts["methods"][0]["growth"]["images"]["discovery"]["flops"]
+    assert all(map(math.isfinite, growth["values"]))
+    Path("page.md").write_text("<!-- cpu -->\n<!-- end of cpu -->\n")
+    monkeypatch.setattr(sys, "argv", ["complexity.py", "--table", str(out), "--into", "page.md"])
+    complexity.main()
+    assert complexity.tables(facts) in Path("page.md").read_text()
+
+
+def test_rows_of_other_methods_stay_where_they_were_measured_alike(tmp_path):
+    path, facts = tmp_path / "cpu.json", {"torch": "2.13"}
+    assert complexity.kept(path, facts, ["MM"]) == {}
+    path.write_text(json.dumps(facts | measured()))
+    assert list(complexity.kept(path, facts, ["MM"])) == ["MP"]
+    assert complexity.kept(path, facts, ["MP"]) == complexity.kept(path, {"torch": "2.11"}, ["MP"]) == {}
+    with pytest.raises(InputError, match="has MP measured with another torch"):
+        complexity.kept(path, {"torch": "2.11"}, ["MM"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "results" / "complexity").glob("*.json")), ids=lambda path: path.stem)
+def test_the_page_shows_what_was_measured(path):
+    page = (ROOT / "docs" / "complexity.md").read_text()
+    assert complexity.insert(page, path.stem, complexity.tables(complexity.read(path))) == page
+
+
+def test_the_pages_multiples_of_a_forward_pass_are_those_counted_by_hand():
+    page = (ROOT / "docs" / "complexity.md").read_text()
+    whole, first = conv4(32)
+    step, second_order = 3 * whole - first, 9 * whole - 5 * first
+    for words in (
+        f"{whole / 1e6:.1f} million",
+        f"first layer is f₁, {first / 1e6:.2f} million",
+        f"| 3 f - f₁ | {step / 1e6:.1f} M |",
+        f"| 9 f - 5 f₁ | {second_order / 1e6:.0f} M |",
+        f"{second_order / step:.1f} times as costly",
+        f"{(10 * 25 * second_order + 100 * step) / (100 * step):.1f} times an MP step",
+    ):
+        assert words in " ".join(page.split())
+
+
+def test_the_pages_ratios_are_those_of_the_committed_figures():
+    page = " ".join((ROOT / "docs" / "complexity.md").read_text().split())
+    facts = complexity.read(ROOT / "results" / "complexity" / "cpu.json")
+    rows = {row["method"]: row for row in facts["methods"]}
+    mm, mp = (rows[name]["training"][0] for name in ("MM", "MP"))
+    flops, seconds, memory = (mm[cost] / mp[cost] for cost in complexity.COSTS)
+    assert f"{flops:.1f} times the FLOPs, {memory:.1f} times the memory and {seconds:.0f} times the seconds" in page
+    trained = [name for name in ("DTC", "KCL", "MCL", "RS") if name in rows]
+    ratios = [f"{rows[name]['discovery']['flops'] / rows['MP']['discovery']['flops']:.0f}" for name in trained]
+    names, times = (", ".join(words[:-1]) + " and " + words[-1] for words in (trained, ratios))
+    assert f"those of {names} {times} times" in page
+    assert f"MM's costs {rows['MM']['discovery']['flops'] / rows['MP']['discovery']['flops']:.1f} times" in page
+    assert f"torch {facts['torch'].partition('+')[0]}" in page
+    loads = [row["load"] for row in rows.values()]
+    assert f"load of {min(loads)} to {max(loads)}" in page
+    linear = [
+        row["growth"][axis]["training"]["flops"]["exponent"]
+        for row in rows.values()
+        for axis in ("tasks", "way", "images")
+        if "training" in row["growth"].get(axis, {})
+    ]
+    assert f"({min(linear):.2f} to {max(linear):.2f})" in page
