@@ -1,4 +1,8 @@
-"""MEDI's own method: the best recipe found on held-out known classes. It is ours, not the paper's."""
+"""MEDI's own method: the best recipe found on held-out known classes. It is ours, not the paper's.
+
+One or several networks learn from the known classes, each by a recipe (`recipe.py`); what they make of images is
+prepared and put side by side (`readout.py`) and clustered (`embedding.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from medi.cluster.prepare import Preparation
+from medi.data.augment import StrongAugmentation
 from medi.data.images import ImageSet
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.embedding import EmbeddingLearner, Grouping
+from medi.methods.embedding import EmbeddingLearner, Grouping, JointGrouping
 from medi.methods.readout import Readout, ReadoutEncoder
-from medi.methods.recipe import Recipe, Supervised, teach
+from medi.methods.recipe import Contrast, Recipe, Supervised, Tasks, teach
 from medi.train.schedule import Schedule
 
 BETWEEN_MEMBERS = 1000
@@ -30,10 +35,81 @@ class MediConfig:
 
     members: tuple[Recipe, ...] = (Recipe(),)
     readout: Readout = field(default_factory=Readout)
-    grouping: Grouping = field(default_factory=lambda: Grouping(Preparation(), balanced=True))
+    grouping: Grouping = field(default_factory=lambda: JointGrouping(Preparation(), balanced=True))
 
 
-CPU = Recipe("conv4", copies="none", supervised=Supervised(128, schedule=Schedule(60, 3e-3, shape="onecycle")))
+PHOTO = StrongAugmentation(crop=4, flip=True, colour=0.4, grey=0.1, cutout=8)
+DIGIT = StrongAugmentation(crop=2, rotate=15, scale=0.2, shear=0.2, colour=0.6, grey=0.1, invert=0.5, shuffle=0.8)
+
+READOUTS = {
+    "plain": Readout(),
+    "unit": Readout(unit=True),
+    "centred": Readout(centred=True, unit=True),
+    "white": Readout(whiten=0.5, centred=True, unit=True),
+    "levels": Readout(levels=2, whiten=0.3, centred=True, unit=True),
+    "views": Readout(shift=1, whiten=0.5, centred=True, unit=True),
+}
+"""Ways to read one training; they differ in what comes after it alone."""
+
+
+def _supervised(steps: int, *, contrast: Contrast | None = None, mix: float = 0.0) -> Supervised:
+    schedule = Schedule(steps, rate=0.2, optimiser="sgd", decay=5e-4, shape="onecycle")
+    return Supervised(contrast=contrast, mix=mix, schedule=schedule)
+
+
+def _recipes(few: int, many: int, tasks: int) -> dict[str, tuple[Recipe, ...]]:
+    """Candidates by name; `few` and `many` are the steps of supervised training for few and for many known classes."""
+    photo = Recipe(augmentation=PHOTO, supervised=_supervised(few))
+    photo_contrast = replace(photo, supervised=_supervised(few, contrast=Contrast()))
+    digit = Recipe(augmentation=DIGIT, supervised=_supervised(few))
+    mirrored = replace(digit, copies="mirrored")
+    objects = Recipe(copies="none", supervised=_supervised(many))
+    mixed = replace(objects, supervised=_supervised(many, mix=0.5))
+    # Sixty classes in a task: each query has more to be told apart from.
+    wide = Tasks(way=60, images=1200, schedule=Schedule(tasks, rate=3e-3, shape="onecycle"))
+    character = Recipe("conv4", copies="none", supervised=None, tasks=wide)
+    turned = replace(character, copies="turned")
+    return {
+        "photo": (photo,),
+        "photo-tasks": (replace(photo, tasks=Tasks(schedule=Schedule(200, rate=3e-4))),),
+        "photo-contrast": (photo_contrast,),
+        "photo-both": (photo, photo_contrast),
+        "digit": (digit,),
+        "digit-tasks": (replace(digit, tasks=Tasks(schedule=Schedule(200, rate=3e-4))),),
+        "digit-mirrored": (mirrored,),
+        "digit-both": (digit, mirrored),
+        "objects": (objects,),
+        "objects-tasks": (replace(objects, tasks=Tasks()),),
+        "objects-mixed": (mixed,),
+        "objects-both": (objects, mixed),
+        "character": (character,),
+        "character-turned": (turned,),
+        "character-both": (character, turned),
+    }
+
+
+def _candidates() -> dict[str, MediConfig]:
+    """What `medi bench choose` compares: a training each, and every way to read it."""
+    found = {}
+    # A choice is made on three fifths (few) or four fifths (many) of the known classes: `long` sees the rest as often.
+    for length, recipes in (("", _recipes(600, 1200, 800)), ("-long", _recipes(1000, 1500, 2000))):
+        for name, members in recipes.items():
+            for way, readout in READOUTS.items():
+                flipped = replace(readout, flip=name.startswith(("photo", "objects")))
+                found[f"{name}-{way}{length}"] = MediConfig(members, flipped)
+                if length:
+                    found[f"{name}-{way}{length}-x3"] = MediConfig(3 * members, flipped)
+    return found
+
+
+def _on_cpu() -> dict[str, MediConfig]:
+    """Candidates for a CPU: MP's training there, read in several ways, and two networks instead of one."""
+    tasks = Tasks(queries=5, images=200, temperature=1.0, schedule=Schedule(60, rate=3e-3))
+    recipe = Recipe("conv4", copies="none", supervised=None, tasks=tasks)
+    return {
+        **{f"cpu-{way}": MediConfig((recipe,), readout) for way, readout in READOUTS.items()},
+        "cpu-x2-white": MediConfig((recipe, recipe), READOUTS["white"]),
+    }
 
 
 class Medi(Method):
@@ -42,8 +118,10 @@ class Medi(Method):
     name: ClassVar[str] = "medi"
     embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MediConfig]] = {
-        "default": MediConfig(),
-        "cpu": MediConfig((CPU,)),
+        "default": MediConfig(readout=READOUTS["white"]),
+        "cpu": _on_cpu()["cpu-white"],
+        **_on_cpu(),
+        **_candidates(),
     }
     chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu"}
 
