@@ -123,7 +123,8 @@ class CentreClustering(Clustering):
         """
         k = self.centres.shape[1]
         generator = torch.Generator(together.device).manual_seed(0)
-        found = balanced_kmeans(together, k, generator=generator)
+        # Large clusters need little search, and it costs most there.
+        found = balanced_kmeans(together, k, generator=generator, restarts=2, swaps=10)
         before, after = (torch.nn.functional.one_hot(some, k).float() for some in (self.labels, found.labels[:, :seen]))
         number = assign_balanced(-after.mT @ before, method="exact")  # (episodes, k), by number in `found`
         labels = found.labels[:, seen:, None]

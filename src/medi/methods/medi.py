@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from medi.cluster.prepare import Preparation
 from medi.data.augment import StrongAugmentation
 from medi.data.images import ImageSet
 from medi.methods.base import Learner, Method, Plan
@@ -35,21 +34,26 @@ class MediConfig:
 
     members: tuple[Recipe, ...] = (Recipe(),)
     readout: Readout = field(default_factory=Readout)
-    grouping: Grouping = field(default_factory=lambda: JointGrouping(Preparation(), balanced=True))
+    grouping: Grouping = field(default_factory=lambda: JointGrouping(balanced=True))
 
 
 PHOTO = StrongAugmentation(crop=4, flip=True, colour=0.4, grey=0.1, cutout=8)
 DIGIT = StrongAugmentation(crop=2, rotate=15, scale=0.2, shear=0.2, colour=0.6, grey=0.1, invert=0.5, shuffle=0.8)
 
-READOUTS = {
-    "plain": Readout(),
-    "unit": Readout(unit=True),
-    "centred": Readout(centred=True, unit=True),
-    "white": Readout(whiten=0.5, centred=True, unit=True),
-    "levels": Readout(levels=2, whiten=0.3, centred=True, unit=True),
-    "views": Readout(shift=1, whiten=0.5, centred=True, unit=True),
+EQUAL = JointGrouping(balanced=True)
+WHITE = Readout(whiten=0.5, centred=True, unit=True)
+
+READINGS: Mapping[str, tuple[Readout, Grouping]] = {
+    "plain": (Readout(), EQUAL),
+    "unit": (Readout(unit=True), EQUAL),
+    "white": (WHITE, EQUAL),
+    "levels": (replace(WHITE, levels=2), EQUAL),
+    "views": (replace(WHITE, shift=1), EQUAL),
+    # These differ from `white` in the transductive regime alone.
+    "settled": (WHITE, replace(EQUAL, recluster=False)),
+    "neighbours": (WHITE, replace(EQUAL, neighbours=10)),
 }
-"""Ways to read one training; they differ in what comes after it alone."""
+"""Ways to read one training: all that comes after it."""
 
 
 def _supervised(steps: int, *, contrast: Contrast | None = None, mix: float = 0.0) -> Supervised:
@@ -89,17 +93,21 @@ def _recipes(few: int, many: int, tasks: int) -> dict[str, tuple[Recipe, ...]]:
 
 
 def _candidates() -> dict[str, MediConfig]:
-    """What `medi bench choose` compares: a training each, and every way to read it."""
-    found = {}
-    # A choice is made on three fifths (few) or four fifths (many) of the known classes: `long` sees the rest as often.
-    for length, recipes in (("", _recipes(600, 1200, 800)), ("-long", _recipes(1000, 1500, 2000))):
-        for name, members in recipes.items():
-            for way, readout in READOUTS.items():
-                flipped = replace(readout, flip=name.startswith(("photo", "objects")))
-                found[f"{name}-{way}{length}"] = MediConfig(members, flipped)
-                if length:
-                    found[f"{name}-{way}{length}-x3"] = MediConfig(3 * members, flipped)
+    """What `medi bench choose` compares, trained shortly because that is done for every split, and the same at length."""
+    found: dict[str, MediConfig] = {}
+    for name, members in _recipes(few=700, many=1200, tasks=800).items():
+        found |= {f"{name}-{way}": _read(name, members, way) for way in READINGS}
+    for name, members in _recipes(few=2500, many=3000, tasks=2000).items():
+        for way in READINGS:
+            found[f"{name}-{way}-long"] = _read(name, members, way)
+            found[f"{name}-{way}-long-x3"] = _read(name, 3 * members, way)
     return found
+
+
+def _read(name: str, members: tuple[Recipe, ...], way: str) -> MediConfig:
+    readout, grouping = READINGS[way]
+    # A mirrored photo shows the same thing; a mirrored digit or character may be another one.
+    return MediConfig(members, replace(readout, flip=name.startswith(("photo", "objects"))), grouping)
 
 
 def _on_cpu() -> dict[str, MediConfig]:
@@ -107,8 +115,8 @@ def _on_cpu() -> dict[str, MediConfig]:
     tasks = Tasks(queries=5, images=200, temperature=1.0, schedule=Schedule(60, rate=3e-3))
     recipe = Recipe("conv4", copies="none", supervised=None, tasks=tasks)
     return {
-        **{f"cpu-{way}": MediConfig((recipe,), readout) for way, readout in READOUTS.items()},
-        "cpu-x2-white": MediConfig((recipe, recipe), READOUTS["white"]),
+        **{f"cpu-{way}": _read("cpu", (recipe,), way) for way in READINGS},
+        **{f"cpu-x2-{way}": _read("cpu", (recipe, recipe), way) for way in ("plain", "unit", "white")},
     }
 
 
@@ -118,7 +126,7 @@ class Medi(Method):
     name: ClassVar[str] = "medi"
     embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MediConfig]] = {
-        "default": MediConfig(readout=READOUTS["white"]),
+        "default": MediConfig(readout=WHITE),
         "cpu": _on_cpu()["cpu-white"],
         **_on_cpu(),
         **_candidates(),
