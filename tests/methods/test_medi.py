@@ -77,6 +77,18 @@ def test_the_same_seed_learns_the_same_and_another_seed_something_else():
     assert not torch.equal(one[:, :256], one[:, 256:])
 
 
+def test_settings_for_images_teach_vectors_without_what_only_images_have():
+    known = blobs()
+    config = Medi.configs["objects-mixed-views"]
+    members = tuple(
+        replace(member, supervised=member.supervised and replace(member.supervised, batch=8, schedule=SHORT))
+        for member in config.members
+    )
+    learner = Medi(replace(config, members=members)).fit(known, Plan(3, 2))
+    assert learner.network == "mlp"
+    assert learner.encode(known.images[:5]).shape == (5, 256)
+
+
 def test_the_method_is_in_the_registry_and_every_dataset_it_chose_for_has_settings():
     assert METHODS["medi"] is Medi
     for dataset, name in Medi.chosen.items():

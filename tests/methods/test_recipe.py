@@ -20,6 +20,7 @@ from medi.methods.recipe import (
     Tasks,
     contrastive_loss,
     inner_share,
+    task_size,
     teach,
     with_copies,
 )
@@ -178,3 +179,17 @@ def test_recipes_that_make_no_sense_say_what_to_change():
         Recipe(supervised=None)
     with pytest.raises(InputError, match="two labels"):
         Supervised(mix=0.5, contrast=Contrast(supervised=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1)), ((1, 3), (2, 1, 1))]
+)
+def test_tasks_are_as_large_as_the_smallest_class_allows(sizes, expected):
+    labels = torch.cat([torch.tensor([-1]), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))])
+    assert task_size(labels, Tasks()) == expected
+
+
+def test_a_class_of_one_image_is_no_task_and_is_named():
+    known = ImageSet(some_known().images[:9], torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 3]), tuple("abcd"))
+    with pytest.raises(InputError, match="class d has 1 images"):
+        teach(replace(EVERYTHING, copies="none", supervised=None), known, Plan(2, 1))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from medi.data.augment import StrongAugmentation
+from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping, JointGrouping
@@ -93,7 +94,7 @@ def _recipes(few: int, many: int, tasks: int) -> dict[str, tuple[Recipe, ...]]:
 
 
 def _candidates() -> dict[str, MediConfig]:
-    """What `medi bench choose` compares, trained shortly because that is done for every split, and the same at length."""
+    """What `medi bench choose` compares: trained briefly, as every split wants a training, and the same at length."""
     found: dict[str, MediConfig] = {}
     for name, members in _recipes(few=700, many=1200, tasks=800).items():
         found |= {f"{name}-{way}": _read(name, members, way) for way in READINGS}
@@ -124,7 +125,6 @@ class Medi(Method):
     """Discovery in what several networks, taught by a recipe each, make of images."""
 
     name: ClassVar[str] = "medi"
-    embeds: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MediConfig]] = {
         "default": MediConfig(readout=WHITE),
         "cpu": _on_cpu()["cpu-white"],
@@ -139,6 +139,8 @@ class Medi(Method):
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Teach every network, one after the other."""
         config, desk = self.settings, plan.desk
+        if known.images.ndim == 2:
+            config = for_vectors(config)
         taught = [
             teach(recipe, known, replace(plan, desk=replace(desk, seed=seed)))
             for recipe, seed in _with_seeds(config.members, desk.seed)
@@ -147,6 +149,21 @@ class Medi(Method):
         encoder = ReadoutEncoder(networks, known, config.readout, desk.device)
         names = "+".join(recipe.network for recipe in config.members)
         return EmbeddingLearner(encoder, known, plan, config.grouping, names, sum(seconds))
+
+
+def for_vectors(config: MediConfig) -> MediConfig:
+    """The settings without what only images have: an MLP reads vectors, which are not turned, changed or shifted."""
+    members = tuple(
+        replace(
+            member,
+            network="mlp",
+            copies="none",
+            augmentation=Augmentation(),
+            supervised=member.supervised and replace(member.supervised, mix=0.0),
+        )
+        for member in config.members
+    )
+    return replace(config, members=members, readout=replace(config.readout, levels=1, shift=0, flip=False))
 
 
 def _with_seeds(members: tuple[Recipe, ...], seed: int) -> Iterator[tuple[Recipe, int]]:

@@ -80,8 +80,9 @@ class Tasks:
 
     Attributes:
         way: Classes in a task; never more than there are.
-        observations: Observed images of a class, for any number that will be discovered from.
-        queries: Queries of a class.
+        observations: Observed images of a class, for any number that will be discovered from; never more than half
+            of the smallest class.
+        queries: Queries of a class; never more than its smallest has left.
         images: About how many images a gradient step sees.
         temperature: Squared distances are divided by this.
         schedule: Length and rates.
@@ -187,19 +188,20 @@ def supervised_loss(heads: _Heads, classes: ImageSet, config: Supervised, plan: 
         if contrast:
             images, labels, own, others = (torch.cat([x, x]) for x in (images, labels, own, others))
         seen = augment(images, plan.augmentation, generator, ranks.part(batch))
-        embedded = forward_together(heads.network, seen, batch)
-        logits = _logits(heads.classifier, embedded, config.cosine)
-        entropies = [
-            functional.cross_entropy(logits, target, reduction="none", label_smoothing=config.smoothing)
-            for target in ((labels, others) if config.mix else (labels,))
-        ]
-        total = (own * entropies[0] + (1 - own) * entropies[-1]).mean()
-        if contrast and heads.sphere is not None:
-            points = functional.normalize(heads.sphere(embedded).float(), dim=1)
-            same = labels if contrast.supervised else torch.arange(distinct, device=device).repeat(2)
-            total = total + contrast.weight * contrastive_loss(points, same, contrast.temperature)
-        if config.spread:
-            total = total + config.spread * inner_share(embedded.float(), labels, classes.n_classes)
+        embedded = forward_together(heads.network, seen, batch).to(heads.classifier.weight.dtype)
+        with torch.autocast(device.type, enabled=False):  # heads are small, and cosines want all their digits
+            logits = _logits(heads.classifier, embedded, config.cosine)
+            entropies = [
+                functional.cross_entropy(logits, target, reduction="none", label_smoothing=config.smoothing)
+                for target in ((labels, others) if config.mix else (labels,))
+            ]
+            total = (own * entropies[0] + (1 - own) * entropies[-1]).mean()
+            if contrast and heads.sphere is not None:
+                points = functional.normalize(heads.sphere(embedded), dim=1)
+                same = labels if contrast.supervised else torch.arange(distinct, device=device).repeat(2)
+                total = total + contrast.weight * contrastive_loss(points, same, contrast.temperature)
+            if config.spread:
+                total = total + config.spread * inner_share(embedded, labels, classes.n_classes)
         return total
 
     return loss
@@ -207,9 +209,9 @@ def supervised_loss(heads: _Heads, classes: ImageSet, config: Supervised, plan: 
 
 def task_loss(network: Network, classes: ImageSet, config: Tasks, plan: Plan) -> Loss:
     """One step's loss of the second stage."""
-    way = min(config.way, classes.n_classes)
-    sampler = UniformSampler(classes.labels, way, config.observations, config.queries, classes.class_names)
-    tasks = max(1, config.images // (way * (config.observations + config.queries)))
+    way, observations, queries = task_size(classes.labels, config)
+    sampler = UniformSampler(classes.labels, way, observations, queries, classes.class_names)
+    tasks = max(1, config.images // (way * (observations + queries)))
 
     def loss(generator: torch.Generator) -> Tensor:
         task = sampler.sample(tasks, generator)
@@ -217,10 +219,18 @@ def task_loss(network: Network, classes: ImageSet, config: Tasks, plan: Plan) ->
         count = items.numel()
         images = augment(classes.images[items.flatten()], plan.augmentation, generator, ranks.part(count))
         embedded = forward_together(network, images, count).view(*items.shape, -1)
-        support, query = embedded[:, :, : config.observations], embedded[:, :, config.observations :]
+        support, query = embedded[:, :, :observations], embedded[:, :, observations:]
         return prototype_loss(support, query, temperature=config.temperature)
 
     return loss
+
+
+def task_size(labels: Tensor, config: Tasks) -> tuple[int, int, int]:
+    """Way, observations and queries as wanted, or as many as there are classes and as the smallest class (n,) allows."""
+    counts = torch.unique(labels[labels >= 0], return_counts=True)[1]
+    smallest = int(counts.min())
+    observations = max(1, min(config.observations, smallest // 2))
+    return min(config.way, len(counts)), observations, max(1, min(config.queries, smallest - observations))
 
 
 def contrastive_loss(points: Tensor, same: Tensor, temperature: float) -> Tensor:
@@ -249,12 +259,13 @@ def inner_share(points: Tensor, labels: Tensor, n_classes: int) -> Tensor:
 
 
 def _logits(classifier: nn.Linear, embedded: Tensor, cosine: float | None) -> Tensor:
-    """(n, classes) float32."""
+    """(n, classes), from embeddings (n, d)."""
     if cosine is None:
         logits: Tensor = classifier(embedded)
-        return logits.float()
-    directions = functional.normalize(classifier.weight.float(), dim=1)
-    return cosine * (functional.normalize(embedded.float(), dim=1) @ directions.T)
+        return logits
+    return cosine * functional.linear(
+        functional.normalize(embedded, dim=1), functional.normalize(classifier.weight, dim=1)
+    )
 
 
 def _mixed(images: Tensor, labels: Tensor, chance: float, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
