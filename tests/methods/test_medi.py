@@ -1,6 +1,8 @@
 """The method `medi`: members, seeds, what is shared, and what its names stand for."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -87,6 +89,13 @@ def test_settings_for_images_teach_vectors_without_what_only_images_have():
     learner = Medi(replace(config, members=members)).fit(known, Plan(3, 2))
     assert learner.network == "mlp"
     assert learner.encode(known.images[:5]).shape == (5, 256)
+
+
+def test_every_candidate_that_the_documentation_names_exists():
+    text = (Path(__file__).parents[2] / "docs" / "medi.md").read_text()
+    named = [name for names in re.findall(r"--config ([\w,-]+)", text) for name in names.split(",")]
+    assert len(named) > 5
+    assert set(named) <= set(Medi.configs)
 
 
 def test_the_method_is_in_the_registry_and_every_dataset_it_chose_for_has_settings():

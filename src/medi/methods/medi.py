@@ -96,7 +96,7 @@ def _recipes(few: int, many: int, tasks: int) -> dict[str, tuple[Recipe, ...]]:
 def _candidates() -> dict[str, MediConfig]:
     """What `medi bench choose` compares: trained briefly, as every split wants a training, and the same at length."""
     found: dict[str, MediConfig] = {}
-    for name, members in _recipes(few=700, many=1200, tasks=800).items():
+    for name, members in _recipes(few=500, many=1000, tasks=800).items():
         found |= {f"{name}-{way}": _read(name, members, way) for way in READINGS}
     for name, members in _recipes(few=2500, many=3000, tasks=2000).items():
         for way in READINGS:
@@ -127,7 +127,7 @@ class Medi(Method):
     name: ClassVar[str] = "medi"
     configs: ClassVar[Mapping[str, MediConfig]] = {
         "default": MediConfig(readout=WHITE),
-        "cpu": _on_cpu()["cpu-white"],
+        "cpu": _on_cpu()["cpu-views"],
         **_on_cpu(),
         **_candidates(),
     }

@@ -19,7 +19,7 @@ from medi.nets.encode import in_batches
 from medi.nets.resnet18 import ResNet18
 from medi.train.devices import Precision
 
-STATISTICS = 10_000
+STATISTICS = 5_000
 """Known images, at most, that means and covariances are taken from."""
 
 

@@ -226,7 +226,7 @@ def task_loss(network: Network, classes: ImageSet, config: Tasks, plan: Plan) ->
 
 
 def task_size(labels: Tensor, config: Tasks) -> tuple[int, int, int]:
-    """Way, observations and queries as wanted, or as many as there are classes and as the smallest class (n,) allows."""
+    """Way, observations and queries as wanted, or as the number of classes and the smallest of labels (n,) allow."""
     counts = torch.unique(labels[labels >= 0], return_counts=True)[1]
     smallest = int(counts.min())
     observations = max(1, min(config.observations, smallest // 2))
