@@ -121,6 +121,7 @@ def files() -> dict[Path, str]:
         "README.md": by_setting(lines, headline),
         "docs/cata.md": by_setting(lines, ablation),
         "docs/results.md": choices(mp),
+        "docs/medi.md": choices(ROOT / "results" / "medi"),
     }
     for name, table in tables.items():
         document = ROOT / name

@@ -3,10 +3,12 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 import torch
 
+from medi.bench.rows import read_rows
 from medi.data.images import ImageSet
 from medi.methods import METHODS, Plan
 from medi.methods.embedding import Grouping, JointGrouping
@@ -96,6 +98,17 @@ def test_every_candidate_that_the_documentation_names_exists():
     named = [name for names in re.findall(r"--config ([\w,-]+)", text) for name in names.split(",")]
     assert len(named) > 5
     assert set(named) <= set(Medi.configs)
+
+
+def test_the_transductive_trials_in_the_documentation_are_the_committed_ones():
+    root = Path(__file__).parents[2]
+    scores: dict[str, list[float]] = {}
+    for row in read_rows(root / "results" / "medi" / "choices.jsonl"):
+        if row["regime"] == "transductive":
+            scores.setdefault(row["config"], []).append(100 * row["acc"])
+    assert len(scores) == 3
+    for name, values in scores.items():
+        assert f"| `{name}` | {fmean(values):.1f} | {stdev(values):.1f} |" in (root / "docs" / "medi.md").read_text()
 
 
 def test_the_method_is_in_the_registry_and_every_dataset_it_chose_for_has_settings():
