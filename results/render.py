@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -20,17 +21,17 @@ from medi.theory.tables import markdown_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
-MARKS = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
-Find = Callable[[str, str | None, str], Line]
-"""A line of one setting by method, sampler and regime."""
+Find = Callable[..., Line]
+"""A line of one setting by method, sampler, regime and, where it is not `default`, config."""
 
 
 def headline(find: Find) -> dict[str, str]:
-    """The README's columns: K-means and MP by episodes."""
+    """The README's columns: K-means, MM and MP by episodes."""
     honest = find("mp", "uniform", "honest")
     return {
         "chance": f"{100 * honest.chance:.1f}",
         "K-means on pixels": spread(find("kmeans", None, "honest")),
+        "MM": spread(find("mm", "uniform", "honest")),
         "MP": f"**{spread(honest)}**",
         "MP, transductive": spread(find("mp", "uniform", "transductive")),
         "MP, oracle": spread(find("mp", "uniform", "grouped")),
@@ -38,37 +39,65 @@ def headline(find: Find) -> dict[str, str]:
     }
 
 
-def ablation(find: Find) -> dict[str, str]:
-    """The paper's Table 1 for MP: with CATA and without."""
+def ablation(method: str, find: Find) -> dict[str, str]:
+    """The paper's Table 1 for a method: with CATA and without."""
+    samplers = (("uniform", "uniform"), ("CATA", "cata"))
     return {
-        f"{regime}: {name}": spread(find("mp", sampler, regime))
+        f"{regime}: {name}": spread(find(method, sampler, regime))
         for regime in ("honest", "grouped")
-        for name, sampler in (("uniform", "uniform"), ("CATA", "cata"))
-    } | {
-        f"paper: {name}": find("mp", sampler, "grouped").cells()[-1]
-        for name, sampler in (("uniform", "uniform"), ("CATA", "cata"))
+        for name, sampler in samplers
+    } | {f"paper: {name}": find(method, sampler, "grouped").cells()[-1] for name, sampler in samplers}
+
+
+def of_mm(find: Find) -> dict[str, str]:
+    """MM in every regime, beside MP."""
+    regimes = {regime: find("mm", "uniform", regime) for regime in ("honest", "transductive", "grouped")}
+    return {
+        "chance": f"{100 * regimes['honest'].chance:.1f}",
+        "MM": f"**{spread(regimes['honest'])}**",
+        "MM with CATA": spread(find("mm", "cata", "honest")),
+        "MM, transductive": spread(regimes["transductive"]),
+        "MM, oracle": spread(regimes["grouped"]),
+        "MP": spread(find("mp", "uniform", "honest")),
+        "paper's MM without CATA": regimes["honest"].cells()[-1],
+        "paper's MM": find("mm", "cata", "honest").cells()[-1],
     }
 
 
-def by_setting(lines: list[Line], columns: Callable[[Find], dict[str, str]]) -> str:
-    """A table with a row for each of the paper's eight settings."""
+def literal(find: Find) -> dict[str, str]:
+    """The paper's own settings of MM, as far as they were trained."""
+    honest = find("mm", "uniform", "honest", "paper")
+    return {
+        "chance": f"{100 * honest.chance:.1f}",
+        "config `paper`, honest": spread(honest),
+        "transductive": spread(find("mm", "uniform", "transductive", "paper")),
+        "config `default`, honest": spread(find("mm", "uniform", "honest")),
+        "published, without CATA": honest.cells()[-1],
+    }
+
+
+def by_setting(
+    lines: list[Line], columns: Callable[[Find], dict[str, str]], observations: tuple[int, ...] = (5, 1)
+) -> str:
+    """A table with a row for each of the paper's eight settings, or for those with so many observations."""
     found = {line.run: line for line in lines}
     rows = []
     for dataset in HEADLINE:
-        for observations in (5, 1):
+        for each in observations:
             way = BENCHMARKS[dataset].way
 
             def find(
                 method: str,
                 sampler: str | None,
                 regime: str,
+                config: str = "default",
                 dataset: str = dataset,
                 way: int = way,
-                observations: int = observations,
+                each: int = each,
             ) -> Line:
-                return found[Run(dataset, method, "default", sampler, way, observations, regime, "episode", 0)]
+                return found[Run(dataset, method, config, sampler, way, each, regime, "episode", 0)]
 
-            rows.append({"setting": f"{BENCHMARKS[dataset].title} {way}-way {observations}-obs"} | columns(find))
+            rows.append({"setting": f"{BENCHMARKS[dataset].title} {way}-way {each}-obs"} | columns(find))
     return markdown(rows)
 
 
@@ -126,9 +155,9 @@ def markdown(rows: list[dict[str, str]]) -> str:
 
 
 def spread(line: Line) -> str:
-    """Mean ± deviation over seeds."""
+    """Mean ± deviation over seeds; of a single seed there is none."""
     cells = line.cells()
-    return f"{cells[6]} ± {cells[7]}"
+    return f"{cells[6]} ± {cells[7]}" if cells[7] else cells[6]
 
 
 def files() -> dict[Path, str]:
@@ -137,25 +166,31 @@ def files() -> dict[Path, str]:
         folder / "table.md": render(summarise(read_results(folder)), "md")
         for folder in sorted(path.parent for path in (ROOT / "results").glob("*/results.jsonl"))
     }
-    mp = ROOT / "results" / "mp"
-    lines = summarise(read_results(mp))
-    tables = {
-        "README.md": by_setting(lines, headline),
-        "docs/cata.md": by_setting(lines, ablation),
-        "docs/results.md": choices(mp),
-        "docs/baselines.md": lengths(ROOT / "results" / "baselines"),
+    results = ROOT / "results"
+    lines = [line for name in ("mp", "mm") for line in summarise(read_results(results / name))]
+    pages = {
+        "README.md": {"results": by_setting(lines, headline)},
+        "docs/cata.md": {
+            "results": by_setting(lines, partial(ablation, "mp")),
+            "results of MM": by_setting(lines, partial(ablation, "mm")),
+        },
+        "docs/mm.md": {
+            "results": by_setting(lines, of_mm),
+            "literal": by_setting(lines, literal, observations=(5,)),
+            "choices": choices(results / "mm"),
+        },
+        "docs/results.md": {"results": choices(results / "mp")},
+        "docs/baselines.md": {"results": lengths(results / "baselines")},
+        "docs/medi.md": {"results": choices(results / "medi")},
+        "docs/theory.md": markdown_tables(results / "theory"),
     }
-    for name, table in tables.items():
-        document = ROOT / name
-        contents[document] = MARKS.sub(lambda marks, t=table: marks[1] + t + marks[2], document.read_text())
-    contents[ROOT / "docs" / "theory.md"] = theory(ROOT / "docs" / "theory.md")
-    return contents
+    return contents | {ROOT / name: with_tables(ROOT / name, tables) for name, tables in pages.items()}
 
 
-def theory(page: Path) -> str:
+def with_tables(page: Path, tables: Mapping[str, str]) -> str:
     """The page with every table between its marks."""
     text = page.read_text()
-    for name, table in markdown_tables(ROOT / "results" / "theory").items():
+    for name, table in tables.items():
         marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         text, found = marks.subn(lambda marks, table=table: marks[1] + table + marks[2], text)
         if found != 1:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST_NAMES = 30
+"""More names than these are not listed: a search has hundreds of candidates."""
+
 
 class InputError(Exception):
     """The input is at fault: one line that names the culprit and the cure.
@@ -25,4 +28,5 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     known = sorted(names)
     close = get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "choose one of them."
-    return InputError(f"unknown {kind} '{name}': there is {', '.join(known)}; {hint}")
+    shown = known if len(known) <= MOST_NAMES else [*known[:MOST_NAMES], f"… ({len(known)} in all)"]
+    return InputError(f"unknown {kind} '{name}': there is {', '.join(shown)}; {hint}")

@@ -1,6 +1,7 @@
 """Augmentation against numpy and scipy, and its promise: each image in its own way, the same for the same seed."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -9,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from medi.data.augment import affine, augment, crop, recolour, to_float
+from medi.data.augment import (
+    StrongAugmentation,
+    affine,
+    augment,
+    crop,
+    cut_out,
+    paste,
+    recolour,
+    shuffle_channels,
+    to_float,
+)
 from medi.data.facts import BENCHMARKS, Augmentation
 from medi.errors import InputError
 
@@ -187,3 +198,76 @@ def test_a_part_of_a_batch_takes_as_many_draws_as_all():
     augment(images, EVERYTHING, generator)
     augment(images, EVERYTHING, other, slice(1, 2))
     assert torch.equal(generator.get_state(), other.get_state())
+
+
+STRONG = StrongAugmentation(**asdict(EVERYTHING), shuffle=0.5, cutout=3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_strong_changes_leave_the_others_and_their_draws_as_they_were(channels):
+    images = some_images(12, channels, 8, 8)
+    none = StrongAugmentation(**asdict(EVERYTHING))
+    assert torch.equal(augment(images, none, seeded()), augment(images, EVERYTHING, seeded()))
+    assert torch.equal(augment(images, StrongAugmentation(), seeded()), to_float(images))
+
+
+@pytest.mark.parametrize("lead", [(5,), (5, 2)])
+def test_a_part_of_a_strongly_changed_batch_looks_as_it_does_among_all(lead):
+    images = some_images(*lead, 3, 8, 8)
+    whole = augment(images, STRONG, seeded())
+    for part in (slice(0, 2), slice(2, 5), slice(4, 5)):
+        assert torch.equal(augment(images, STRONG, seeded(), part), whole[part])
+
+
+def test_channels_come_in_every_order_and_order_zero_changes_nothing():
+    images = torch.rand(1, 3, 4, 4, generator=seeded()).expand(6, 3, 4, 4)
+    assert torch.equal(shuffle_channels(images, torch.zeros(6, dtype=torch.int64)), images)
+    shuffled = shuffle_channels(images, torch.arange(6))
+    assert len(shuffled.unique(dim=0)) == 6
+    assert torch.equal(shuffled.sort(1).values, images.sort(1).values)
+    seen = augment(copies(600), StrongAugmentation(shuffle=0.5), seeded())
+    unchanged = (seen == to_float(copies(600))).all((1, 2, 3)).float().mean()
+    assert len(seen.unique(dim=0)) == 6
+    assert abs(unchanged - (0.5 + 0.5 / 6)) < 0.07
+
+
+@settings(max_examples=30, deadline=None)
+@given(side=st.integers(1, 6), row=st.integers(0, 6), column=st.integers(0, 8))
+def test_cutout_paints_the_square_that_a_slice_does(side, row, column):
+    images = torch.rand(1, 2, 7, 9, generator=seeded())
+    expected = images.clone()
+    top, left = row - side // 2, column - side // 2
+    expected[:, :, max(top, 0) : top + side, max(left, 0) : left + side] = 0.5
+    assert torch.equal(cut_out(images, side, torch.tensor([row]), torch.tensor([column])), expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(share=st.floats(0, 1), row=st.floats(0, 1), column=st.floats(0, 1))
+def test_a_pasted_box_is_the_others_and_the_share_counts_what_is_left(share, row, column):
+    images, others = torch.zeros(1, 1, 20, 20, dtype=torch.uint8), torch.ones(1, 1, 20, 20, dtype=torch.uint8)
+    mixed, own = paste(images, others, *(torch.tensor([value]) for value in (share, row, column)))
+    assert mixed.dtype == torch.uint8
+    assert float(own) == pytest.approx(1 - float(mixed.float().mean()))
+    assert float(mixed.float().mean()) <= share + 0.12  # up to a pixel more on each side
+
+
+def test_a_box_of_no_area_pastes_nothing_and_a_whole_one_everything():
+    images, others = some_images(4, 3, 8, 8), some_images(4, 3, 8, 8, seed=1)
+    half = torch.full((4,), 0.5)
+    assert torch.equal(paste(images, others, torch.zeros(4), half, half)[0], images)
+    mixed, own = paste(images, others, torch.ones(4), half, half)
+    assert torch.equal(mixed, others)
+    assert not own.any()
+
+
+@pytest.mark.parametrize("settings", [Augmentation(invert=1.0), StrongAugmentation(invert=1.0)])
+def test_inverting_twice_gives_the_image_back(settings):
+    images = some_images(5, 3, 8, 8)
+    once = ((augment(images, settings, seeded()) / 4 + 0.5) * 255).round().to(torch.uint8)
+    assert torch.allclose(augment(once, settings, seeded()), to_float(images), atol=1e-5)
+
+
+def test_an_affine_change_of_size_zero_gives_the_image_back():
+    images = torch.rand(3, 2, 7, 9, generator=seeded())
+    identity = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).expand(3, 2, 3)
+    assert torch.allclose(affine(images, identity), images, atol=1e-5)

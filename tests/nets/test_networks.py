@@ -8,7 +8,15 @@ from medi.errors import InputError
 from medi.nets import NETWORKS, build
 from medi.nets.norm import BatchStatisticsNorm, statistics_from
 
-NATIVE = {"conv4": 256, "conv4-wide": 1024, "conv5-wide": 512, "vgg16": 512, "resnet18": 512, "mlp": 256}
+NATIVE = {
+    "conv4": 256,
+    "conv4-wide": 1024,
+    "conv5-wide": 512,
+    "vgg16": 512,
+    "resnet18": 512,
+    "mlp": 256,
+    "resnet18-wide": 1024,
+}
 
 
 @pytest.fixture(autouse=True)

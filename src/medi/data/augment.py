@@ -7,6 +7,7 @@ no loop over samples, and what is switched off costs nothing.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,6 +18,22 @@ from medi.data.facts import Augmentation
 from medi.errors import InputError
 
 NOTHING = Augmentation()
+
+_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+"""Every order of three channels."""
+
+
+@dataclass(frozen=True)
+class StrongAugmentation(Augmentation):
+    """Further changes, which take draws of their own: the draws of the others stay as they are.
+
+    Attributes:
+        shuffle: Probability of putting the three colour channels into a random order.
+        cutout: Side, in pixels, of a square at a random place that is painted mid-grey; it may reach over the border.
+    """
+
+    shuffle: float = 0.0
+    cutout: int = 0
 
 
 def to_float(images: Tensor) -> Tensor:
@@ -74,6 +91,14 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, 
         unit = recolour(unit, *here(_colour_factors(draws[8:12], settings)))
     if settings.invert:
         unit = torch.where(_each(here(draws[12] < settings.invert)), 1 - unit, unit)
+    if isinstance(settings, StrongAugmentation):
+        more = torch.rand(4, math.prod(lead), generator=generator, device=generator.device)
+        more = here(more.view(4, *lead)[:, part].flatten(1) if part != slice(None) else more)
+        if settings.shuffle and c == len(_ORDERS[0]):
+            order = torch.where(more[0] < settings.shuffle, (more[1] * len(_ORDERS)).long(), 0)
+            unit = shuffle_channels(unit, order.clamp_(max=len(_ORDERS) - 1))
+        if settings.cutout:
+            unit = cut_out(unit, settings.cutout, (more[2] * h).long(), (more[3] * w).long())
     return _standardise(unit).view(images.shape)
 
 
@@ -131,6 +156,42 @@ def recolour(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: T
         images = torch.lerp(grey, images, _each(saturation))
     images = torch.lerp(grey.mean((2, 3), keepdim=True), images, _each(contrast))
     return images.mul_(_each(brightness)).clamp_(0, 1)
+
+
+def shuffle_channels(images: Tensor, order: Tensor) -> Tensor:
+    """Put the channels of each image (n, 3, h, w) into one of six orders, (n,) int64; order 0 changes nothing."""
+    orders = torch.tensor(_ORDERS, device=images.device)[order]
+    return images.gather(1, orders[:, :, None, None].expand_as(images))
+
+
+def cut_out(images: Tensor, side: int, row: Tensor, column: Tensor) -> Tensor:
+    """Paint a square of images (n, c, h, w) mid-grey around a pixel each, (n,) rows and columns int64."""
+    h, w = images.shape[-2:]
+    down = torch.arange(h, device=images.device) - row[:, None] + side // 2
+    across = torch.arange(w, device=images.device) - column[:, None] + side // 2
+    inside = ((down >= 0) & (down < side))[:, :, None] & ((across >= 0) & (across < side))[:, None, :]
+    return images.masked_fill(inside[:, None], 0.5)
+
+
+def paste(images: Tensor, others: Tensor, share: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
+    """CutMix: put a box of another image into each image.
+
+    Args:
+        images: (n, c, h, w), any dtype.
+        others: (n, c, h, w), where the boxes come from.
+        share: (n,) share of the area that the box would have if none of it lay outside, 0 to 1.
+        row: (n,) the box's middle, as a share of the height.
+        column: (n,) the same of the width.
+
+    Returns:
+        (n, c, h, w), and the share (n,) of each image that is still its own.
+    """
+    h, w = images.shape[-2:]
+    half = share.clamp(0, 1).sqrt() / 2
+    down = (torch.arange(h, device=images.device) + 0.5) / h - row[:, None]
+    across = (torch.arange(w, device=images.device) + 0.5) / w - column[:, None]
+    inside = (down.abs() < half[:, None])[:, :, None] & (across.abs() < half[:, None])[:, None, :]
+    return torch.where(inside[:, None], others, images), 1 - inside.float().mean((1, 2))
 
 
 def _corners(draws: Tensor, settings: Augmentation) -> Tensor:

@@ -11,6 +11,7 @@ from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
 from medi.methods.mcl import MCL
+from medi.methods.medi import Medi
 from medi.methods.mm import MM
 from medi.methods.mp import MP
 from medi.methods.rs import RS
@@ -23,6 +24,7 @@ METHODS: Mapping[str, type[Method]] = MappingProxyType(
         "kcl": KCL,
         "kmeans": KMeans,
         "mcl": MCL,
+        "medi": Medi,
         "mm": MM,
         "mp": MP,
         "rs": RS,

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from medi.cluster.balanced import balanced_kmeans
+from medi.cluster.balanced import assign_balanced, balanced_kmeans
 from medi.cluster.kmeans import kmeans, squared_distances
+from medi.cluster.neighbours import towards_neighbours
 from medi.cluster.prepare import Preparation
 from medi.cluster.transductive import refine
 from medi.data.images import ImageSet
@@ -38,6 +39,24 @@ class Grouping:
     temperature: float = 0.2
     step: float = 0.4
     rounds: int = 10
+
+
+@dataclass(frozen=True)
+class JointGrouping(Grouping):
+    """Grouping that makes more of items which are seen together (the transductive form).
+
+    Attributes:
+        neighbours: All items are first moved towards so many neighbours (`towards_neighbours`); 0 for none.
+        pull: Part of the way to their mean.
+        moves: How often.
+        recluster: Where classes are known to be equally large, observations and items are clustered anew, together,
+            by `balanced_kmeans`; otherwise, and without this, they settle around the centres of the observations.
+    """
+
+    neighbours: int = 0
+    pull: float = 0.5
+    moves: int = 3
+    recluster: bool = True
 
 
 class CentreClustering(Clustering):
@@ -76,23 +95,48 @@ class CentreClustering(Clustering):
     def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
         """Let observations and items settle together around moving centres."""
         together = torch.cat([self.bag, self._prepare(encoded, items)], dim=1)
-        grouping = self.grouping
+        grouping, centres, balanced = self.grouping, self.centres, self.balanced and equal_sizes
+        seen = self.bag.shape[1]
+        if isinstance(grouping, JointGrouping):
+            if grouping.neighbours:
+                together = towards_neighbours(
+                    together, neighbours=grouping.neighbours, pull=grouping.pull, moves=grouping.moves
+                )
+                centres = group_means(together[:, :seen], self.labels, centres.shape[1])
+            if grouping.recluster and balanced:
+                return self._recluster(together, seen)
         settled = refine(
-            self.centres,
+            centres,
             together,
-            balanced=self.balanced and equal_sizes,
+            balanced=balanced,
             temperature=grouping.temperature,
             step=grouping.step,
             rounds=grouping.rounds,
         )
-        confidence, labels = settled.plan[:, self.bag.shape[1] :].max(2)
+        confidence, labels = settled.plan[:, seen:].max(2)
         return Assignment(labels, confidence)
+
+    def _recluster(self, together: Tensor, seen: int) -> Assignment:
+        """Clusters of equal size of all points (episodes, n, d); the answer is about those after the first `seen`.
+
+        A cluster has the number of the cluster of observations that it shares most with.
+        """
+        k = self.centres.shape[1]
+        generator = torch.Generator(together.device).manual_seed(0)
+        # Large clusters need little search, and it costs most there.
+        found = balanced_kmeans(together, k, generator=generator, restarts=2, swaps=10)
+        before, after = (torch.nn.functional.one_hot(some, k).float() for some in (self.labels, found.labels[:, :seen]))
+        number = assign_balanced(-after.mT @ before, method="exact")  # (episodes, k), by number in `found`
+        labels = found.labels[:, seen:, None]
+        confidence = self._probabilities(together[:, seen:], found.centres).gather(2, labels)
+        return Assignment(number.gather(1, labels.squeeze(2)), confidence.squeeze(2))
 
     def _prepare(self, encoded: Tensor, items: Tensor) -> Tensor:
         return self.grouping.preparation.apply(encoded[items], self.origin)
 
-    def _probabilities(self, points: Tensor) -> Tensor:
-        return torch.softmax(-squared_distances(points, self.centres) / self.temperature, dim=2)
+    def _probabilities(self, points: Tensor, centres: Tensor | None = None) -> Tensor:
+        centres = self.centres if centres is None else centres
+        return torch.softmax(-squared_distances(points, centres) / self.temperature, dim=2)
 
 
 class EmbeddingLearner(Learner):
@@ -137,9 +181,7 @@ class EmbeddingLearner(Learner):
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> CentreClustering:
         """Centres of the true groups."""
         points, origin = self._prepare(encoded, bag)
-        member = torch.nn.functional.one_hot(groups, k).to(points)  # (episodes, n, k)
-        centres = member.transpose(1, 2) @ points / member.sum(1).clamp(min=1)[:, :, None]
-        return self._clustering(points, groups, centres, origin)
+        return self._clustering(points, groups, group_means(points, groups, k), origin)
 
     def _clustering(self, points: Tensor, labels: Tensor, centres: Tensor, origin: Tensor | None) -> CentreClustering:
         return CentreClustering(
@@ -174,6 +216,12 @@ class EmbeddingLearner(Learner):
         clustering = self.oracle(encoded, support, task.support_labels, way)
         distances = squared_distances(clustering._prepare(encoded, query), clustering.centres).flatten(0, 1)
         return self.known_mean, best_temperature(distances, task.query_labels.flatten(), encoded.shape[1])
+
+
+def group_means(points: Tensor, groups: Tensor, k: int) -> Tensor:
+    """Means (episodes, k, d) of the groups (episodes, n) of points (episodes, n, d); zero where a group is empty."""
+    member = torch.nn.functional.one_hot(groups, k).to(points)  # (episodes, n, k)
+    return member.transpose(1, 2) @ points / member.sum(1).clamp(min=1)[:, :, None]
 
 
 def best_temperature(distances: Tensor, labels: Tensor, width: int) -> float:

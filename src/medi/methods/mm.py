@@ -87,8 +87,8 @@ class MM(Method):
     one_way: ClassVar[bool] = True
     configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = {
-        "glyphs": "cpu-cluster",
-        "rules": "cpu-cluster",
+        "glyphs": "cpu-prototypes",
+        "rules": "cpu-prototypes",
         "cifar10": "resnet18-started-rotated",
         "cifar100": "resnet18-started",
         "omniglot": "started",

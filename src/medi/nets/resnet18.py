@@ -14,28 +14,37 @@ from medi.nets.norm import Norm, normalisation
 class ResNet18(nn.Module):
     """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels.
 
+    Attributes:
+        widths: Channels of each stage.
+
     Args:
         shape: An item's shape, (c, h, w).
         norm: Where the statistics of the norm layers come from.
     """
 
     smallest: ClassVar[int | None] = 8
+    widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 512)
 
     def __init__(self, shape: tuple[int, ...], *, norm: Norm = "running") -> None:
         super().__init__()
-        self.stem = nn.Sequential(_conv3x3(shape[0], 64), normalisation(norm, 64), nn.ReLU())
-        self.stages = nn.Sequential(
-            *(ResidualBlock(64, 64, norm), ResidualBlock(64, 64, norm)),
-            *(ResidualBlock(64, 128, norm), ResidualBlock(128, 128, norm)),
-            *(ResidualBlock(128, 256, norm), ResidualBlock(256, 256, norm)),
-            *(ResidualBlock(256, 512, norm), ResidualBlock(512, 512, norm)),
-        )
-        self.width = 512
+        first = self.widths[0]
+        self.stem = nn.Sequential(_conv3x3(shape[0], first), normalisation(norm, first), nn.ReLU())
+        blocks = []
+        for before, after in zip((first, *self.widths), self.widths, strict=False):
+            blocks += [ResidualBlock(before, after, norm), ResidualBlock(after, after, norm)]
+        self.stages = nn.Sequential(*blocks)
+        self.width = self.widths[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Embed images (n, c, h, w) as (n, 512): ReLU'd features, averaged over space."""
+        """Embed images (n, c, h, w) as (n, width): ReLU'd features, averaged over space."""
         features: Tensor = self.stages(self.stem(x))
         return features.mean((2, 3))
+
+
+class WideResNet18(ResNet18):
+    """ResNet-18 with twice as many channels: four times the work, 1024 numbers."""
+
+    widths: ClassVar[tuple[int, ...]] = (128, 256, 512, 1024)
 
 
 class ResidualBlock(nn.Module):

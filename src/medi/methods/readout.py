@@ -1,0 +1,190 @@
+"""What is read off trained networks for clustering: several views of an image, several levels, several networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d
+
+from medi.cluster.prepare import Preparation
+from medi.data.augment import crop, to_float
+from medi.data.images import ImageSet
+from medi.errors import InputError
+from medi.nets import Network
+from medi.nets.conv4 import Conv4
+from medi.nets.encode import in_batches
+from medi.nets.resnet18 import ResNet18
+from medi.train.devices import Precision
+
+STATISTICS = 5_000
+"""Known images, at most, that means and covariances are taken from."""
+
+
+@dataclass(frozen=True)
+class Readout:
+    """How images become features once networks are trained; a block of features is one level of one network.
+
+    The order is power, whitening, centre, unit. All statistics are those of known images.
+
+    Attributes:
+        levels: How many of the network's stages, from the last, are read.
+        shift: Pixels by which further views of an image are shifted, one to each corner; 0 for none.
+        flip: Whether there is a mirrored view of every view.
+        power: Exponent on absolute values, signs kept.
+        whiten: Features are divided by the root of the within-class covariance after it was shrunk by this towards a
+            round one: 1 changes nothing, near 0 trusts it fully. None for no whitening.
+        centred: Whether the mean is subtracted from every block.
+        unit: Whether every block is scaled to length 1.
+    """
+
+    levels: int = 1
+    shift: int = 0
+    flip: bool = False
+    power: float = 1.0
+    whiten: float | None = None
+    centred: bool = False
+    unit: bool = False
+
+    def __post_init__(self) -> None:
+        if self.whiten is not None and not 0 < self.whiten <= 1:
+            raise InputError(f"whiten={self.whiten}: give a shrinkage above 0, or it divides by zero, and up to 1.")
+
+
+class ReadoutEncoder:
+    """A function from images (n, …) to features (n, d) float32, each image on its own.
+
+    Every block is prepared and scaled so that known images have a mean squared length of 1 in it: blocks weigh equally.
+
+    Args:
+        networks: Trained, on the device.
+        known: What statistics are taken from.
+        config: What is read.
+        device: Where to work.
+        precision: Of the networks.
+    """
+
+    def __init__(
+        self,
+        networks: Sequence[Network],
+        known: ImageSet,
+        config: Readout,
+        device: torch.device,
+        precision: Precision = "auto",
+    ) -> None:
+        self.networks, self.config, self.device, self.precision = networks, config, device, precision
+        labelled = (known.labels >= 0).nonzero().squeeze(1)
+        # Evenly over the whole set, whose order is by class or none.
+        chosen = labelled[:: -(-len(labelled) // STATISTICS)]
+        self.blocks = [
+            _Block(features, known.labels[chosen], config) for features in self._features(known.images[chosen])
+        ]
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Features (n, d) of images (n, …)."""
+        features = self._features(images)
+        return torch.cat([block(some) for block, some in zip(self.blocks, features, strict=True)], dim=1)
+
+    def _features(self, images: Tensor) -> list[Tensor]:
+        """The blocks (n, d) of images, averaged over views."""
+        blocks: list[Tensor] = []
+        for network in self.networks:
+            network.eval()
+            widths: list[int] = []
+
+            def read(batch: Tensor, network: Network = network, widths: list[int] = widths) -> Tensor:
+                total, views = torch.zeros((), device=self.device), 0
+                for view in views_of(to_float(batch), self.config.shift, flip=self.config.flip):
+                    levels = levels_of(network, view, self.config.levels)
+                    widths[:] = [level.shape[1] for level in levels]
+                    total, views = total + torch.cat(levels, 1).float(), views + 1
+                return total / views
+
+            together = in_batches(read, self.device, images, precision=self.precision)
+            blocks += torch.split(together, widths, dim=1)
+        return blocks
+
+
+class _Block:
+    """Preparation, whitening and scale of one block, as known features (n, d) and labels (n,) have them."""
+
+    def __init__(self, features: Tensor, labels: Tensor, config: Readout) -> None:
+        self.power = Preparation(power=config.power)
+        self.last = Preparation(centre="known" if config.centred else "none", unit=config.unit)
+        features = self.power.apply(features)
+        self.whitening = None if config.whiten is None else whitening(features, labels, config.whiten)
+        features = self._whitened(features)
+        self.centre = self.last.fit(features[None], features.mean(0, keepdim=True))
+        self.scale = float(self.last.apply(features, self.centre).square().sum(1).mean().clamp(min=1e-12).rsqrt())
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Features (n, d), prepared."""
+        return self.scale * self.last.apply(self._whitened(self.power.apply(features)), self.centre)
+
+    def _whitened(self, features: Tensor) -> Tensor:
+        return features if self.whitening is None else features @ self.whitening
+
+
+def views_of(images: Tensor, shift: int, *, flip: bool) -> Iterator[Tensor]:
+    """Float images (n, c, h, w) as they are, shifted to each corner, and each of these mirrored."""
+    if images.ndim != 4 and (shift or flip):
+        raise InputError("only images can be shifted or mirrored: read plain vectors with shift=0 and flip=False.")
+    corners = [(top, left) for top in (0, 2 * shift) for left in (0, 2 * shift)] if shift else []
+    for corner in (None, *corners):
+        view = images
+        if corner:
+            top, left = (torch.full((len(images),), place, device=images.device) for place in corner)
+            view = crop(images, shift, top, left)
+        yield view
+        if flip:
+            yield view.flip(-1)
+
+
+def levels_of(network: Network, images: Tensor, levels: int) -> list[Tensor]:
+    """The embedding of images and, after it, what earlier stages make of them, each (n, d).
+
+    An earlier stage is averaged over space to the side that the last one has in the embedding.
+    """
+    if levels == 1:
+        return [network(images)]
+    body = network.body
+    match body:
+        case ResNet18():
+            stages, x = body.stages, body.stem(images)
+        case Conv4():
+            stages, x = body.blocks, images
+        case _:
+            raise InputError("only ResNet-18 and Conv-4 have stages to read: use levels=1 with other networks.")
+    if not 1 <= levels <= len(body.widths):
+        raise InputError(f"levels={levels}: the network has {len(body.widths)} stages; ask for so many at most.")
+    each = len(stages) // len(body.widths)
+    outputs = []
+    for number, stage in enumerate(stages, 1):
+        x = stage(x)
+        if number % each == 0:
+            outputs.append(x)
+    size = (1, 1) if isinstance(body, ResNet18) else tuple(outputs[-1].shape[-2:])
+    pooled = [adaptive_avg_pool2d(output, size).flatten(1) for output in outputs[-levels:]]
+    return [network.head(pooled[-1]), *pooled[-2::-1]]
+
+
+def whitening(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
+    """The symmetric matrix (d, d) after which classes are round: the inverse root of their shrunk covariance.
+
+    Args:
+        features: (n, d).
+        labels: (n,) int64, class of each.
+        shrinkage: 0 to 1, part of the covariance that is replaced by a multiple of the identity with the same trace.
+    """
+    features = features.double()
+    _, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    means = features.new_zeros(len(counts), features.shape[1]).index_add_(0, place, features) / counts[:, None]
+    inside = features - means[place]
+    covariance = inside.T @ inside / len(features)
+    size = covariance.diagonal().mean().clamp(min=1e-12)
+    values, vectors = torch.linalg.eigh(covariance)
+    values = (1 - shrinkage) * values.clamp(min=0) + shrinkage * size
+    root: Tensor = (vectors * (values / size).rsqrt()) @ vectors.T
+    return root.float()
