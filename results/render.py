@@ -17,6 +17,7 @@ from medi.bench.grid import Run
 from medi.bench.rows import read_rows
 from medi.bench.tables import Line, read_results, render, summarise
 from medi.data.facts import BENCHMARKS
+from medi.methods import METHODS
 from medi.theory.tables import markdown_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,6 +127,29 @@ def choices(folder: Path) -> str:
     return markdown(rows)
 
 
+def few(lines: list[Line], dataset: str) -> str:
+    """Every method that was scored `pooled` on a dataset, with one and with five observations."""
+    found = {line.run: line for line in lines}
+    way = BENCHMARKS[dataset].way
+
+    def cell(method: str, observations: int, regime: str) -> str:
+        sampler = "uniform" if METHODS[method].takes_sampler else None
+        line = found.get(Run(dataset, method, "default", sampler, way, observations, regime, "pooled", 0))
+        return spread(line) if line else ""
+
+    return markdown(
+        [
+            {"method": method}
+            | {
+                f"{each}-obs, {regime}": cell(method, each, regime)
+                for each in (5, 1)
+                for regime in ("honest", "grouped")
+            }
+            for method in ("kmeans", "kcl", "mcl", "dtc", "rs", "mp")
+        ]
+    )
+
+
 def lengths(folder: Path) -> str:
     """How the baselines' last stages of different lengths did on held-out known glyphs."""
     scores: dict[tuple[str, str, int, str], dict[int, float]] = {}
@@ -180,7 +204,10 @@ def files() -> dict[Path, str]:
             "choices": choices(results / "mm"),
         },
         "docs/results.md": {"results": choices(results / "mp")},
-        "docs/baselines.md": {"results": lengths(results / "baselines")},
+        "docs/baselines.md": {
+            "results": lengths(results / "baselines"),
+            "few": few([*lines, *summarise(read_results(results / "few"))], "cifar10"),
+        },
         "docs/medi.md": {"results": choices(results / "medi")},
         "docs/theory.md": markdown_tables(results / "theory"),
     }
