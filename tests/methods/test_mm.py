@@ -11,7 +11,7 @@ from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.files import read_journal
-from medi.methods import Plan, mm
+from medi.methods import Plan, adapted, mm
 from medi.methods.inner import InnerSteps
 from medi.methods.mm import MM, MMConfig, hold_out
 from medi.methods.starts import Start, started
@@ -173,8 +173,48 @@ def test_a_divergence_ends_the_program_with_code_2_and_one_line(tmp_path, monkey
 
 def test_another_number_of_classes_than_it_was_trained_for_is_refused():
     learner = MM(QUICK).fit(blobs(), Plan(3, 3, queries=5))
-    with pytest.raises(InputError, match="trained to tell 3 classes apart, not 4"):
+    with pytest.raises(InputError, match="head was trained to tell 3 classes apart, not 4"):
         learner.discover(blobs().images, torch.arange(12)[None], 4, generator())
+
+
+def test_clusters_of_the_embedding_can_be_more_or_fewer_than_the_head_has_outputs():
+    known, novel = blobs(20), blobs(6, seed=70)
+    learner = MM(replace(QUICK, readout="cluster")).fit(known, Plan(3, 3, queries=5))
+    for k in (2, 6):
+        task = UniformSampler(novel.labels, k, 4, 5).sample(10, generator())
+        found = learner.discover(novel.images, task.support.flatten(1), k, generator())
+        answer = found.assign(novel.images, task.query.flatten(1)).labels
+        assert float(score_episodes(task.query_labels, answer).acc.mean()) > 0.8
+
+
+@pytest.mark.parametrize("readout", ["head", "cluster"])
+def test_of_a_large_bag_a_part_is_adapted_to_and_the_rest_answered(monkeypatch, readout):
+    known = blobs()
+    learner = MM(replace(QUICK, readout=readout)).fit(known, Plan(3, 3, queries=5))
+    bag = torch.arange(75)[None]  # three classes of 25
+    groups = known.labels[:75][None]
+    whole = learner.discover(known.images, bag, 3, generator())
+    monkeypatch.setattr(mm, "MOST_ADAPTED", 30)
+    monkeypatch.setattr(adapted, "HEAP", 10)
+    for part in (learner.discover(known.images, bag, 3, generator()), learner.oracle(known.images, bag, groups, 3)):
+        assert part.adapted.observations.shape[1] == 30
+        assert part.labels.shape == part.confidence.shape == bag.shape
+        assert torch.equal(part.labels, part.assign(known.images, bag).labels)
+        assert part.refine(known.images, torch.arange(75, 90)[None]).labels.shape == (1, 15)
+        if readout == "cluster":
+            assert score_episodes(whole.labels, part.labels).acc.item() > 0.9
+
+
+def test_many_questions_are_answered_as_few_are(monkeypatch):
+    known = blobs()
+    learner = MM(replace(QUICK, readout="cluster")).fit(known, Plan(3, 3, queries=5))
+    clustering = learner.discover(known.images, torch.tensor([[0, 1, 25, 26, 50, 51]]), 3, generator())
+    questions = torch.arange(100)[None]
+    at_once = clustering.assign(known.images, questions)
+    monkeypatch.setattr(adapted, "HEAP", 7)
+    in_heaps = clustering.assign(known.images, questions)
+    assert torch.equal(at_once.labels, in_heaps.labels)
+    assert torch.allclose(at_once.confidence, in_heaps.confidence, atol=1e-5)
 
 
 CLOSE = Plan(3, 4, queries=5, equal_sizes=True)

@@ -20,7 +20,7 @@ FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
 Methods = Annotated[
-    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp; separated by commas.", metavar="A,B")
+    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp, medi; separated by commas.", metavar="A,B")
 ]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[

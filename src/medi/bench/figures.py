@@ -17,7 +17,7 @@ from medi.data.facts import BENCHMARKS
 from medi.errors import InputError
 from medi.files import make_folder, write_atomically
 
-METHODS = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
+COMPARED = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
 """From left to right: published methods, then meta discovery."""
 TITLES = {"kmeans": "K-means"}
 COLOURS = {"kmeans": "#9a9a9a", "kcl": "#88ccee", "mcl": "#6699cc", "dtc": "#44aa99", "rs": "#117733"} | {
@@ -104,7 +104,7 @@ def _kind(line: Line) -> Kind:
 
 def _order(kind: Kind) -> tuple[int, str, str, str]:
     method, config, sampler = kind
-    return (METHODS.index(method) if method in METHODS else len(METHODS), method, config, sampler or "")
+    return (COMPARED.index(method) if method in COMPARED else len(COMPARED), method, config, sampler or "")
 
 
 def _spread(line: Line) -> float | None:

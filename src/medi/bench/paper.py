@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from medi.bench.figures import draw_comparison, save_figure
-from medi.bench.grid import ALL, Run, expand
+from medi.bench.figures import COMPARED, draw_comparison, save_figure
+from medi.bench.grid import ALL, REGIMES, Run, expand
 from medi.bench.rows import read_rows
 from medi.bench.run import RESULTS, run_grid
 from medi.bench.tables import render, summarise
@@ -40,7 +40,7 @@ class Part:
 
 
 def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
-    """What the paper shows, with our honest regime first.
+    """What the paper shows, with our honest regime first, and the records of our own method beside it.
 
     Args:
         datasets: Benchmarks.
@@ -53,15 +53,14 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         return tuple(expand(methods=list(samplers), samplers=samplers, regimes=regimes, score=score, **grid))
 
     ablation = [
-        runs([method], sampler, regimes, "episode")
-        for method, regimes in (("mp", ("honest", "transductive", "grouped")), ("mm", ("honest",)))
-        for sampler in ("uniform", "cata")
+        runs([method], sampler, REGIMES, "episode") for method in ("mp", "mm") for sampler in ("uniform", "cata")
     ]
     return [
         Part("ablation", sum(ablation, ())),
         Part("kmeans", sum((runs(["kmeans"], "uniform", ("honest",), score) for score in ("episode", "pooled")), ())),
-        Part("few-observations", runs(METHODS, "cata", ("honest",), "pooled"), drawn="pooled"),
-        Part("abundant", runs(METHODS, "cata", ("honest",), "pooled", datasets=abundant, observations=[ALL])),
+        Part("few-observations", runs(COMPARED, "cata", ("honest",), "pooled"), drawn="pooled"),
+        Part("abundant", runs(COMPARED, "cata", ("honest",), "pooled", datasets=abundant, observations=[ALL])),
+        Part("records", runs(["medi"], "uniform", REGIMES, "episode")),
     ]
 
 

@@ -13,6 +13,9 @@ from medi.methods.base import Assignment, Clustering
 from medi.methods.embedding import CentreClustering
 from medi.methods.inner import Clusterer, Parameters, respond
 
+HEAP = 2000
+"""So many items of a bag's questions are answered at a time."""
+
 
 @dataclass(frozen=True)
 class Adapted:
@@ -36,9 +39,23 @@ class Adapted:
 
         Normalised by the observations alone, or by everything that is seen together.
         """
-        everything = torch.cat([self.observations, items], 1)
-        leading = None if together else self.observations.shape[1]
-        return respond(self.model, self.parameters, everything, leading=leading, precision=self.precision)
+        shown = self.observations.shape[1]
+        # Items that do not see one another may as well come one heap after the other: a pool may be large.
+        heaps = [items] if together else torch.split(items, HEAP, dim=1)
+        answers = [
+            respond(
+                self.model,
+                self.parameters,
+                torch.cat([self.observations, heap], 1),
+                leading=None if together else shown,
+                precision=self.precision,
+            )
+            for heap in heaps
+        ]
+        embedded, logits = (
+            torch.cat([parts[0], *(part[:, shown:] for part in parts[1:])], 1) for parts in zip(*answers, strict=True)
+        )
+        return embedded, logits
 
     def embed(self, encoded: Tensor, items: Tensor) -> Tensor:
         """Embeddings (episodes, m, width) of items (episodes, m) of the pool, each on its own."""
@@ -62,7 +79,7 @@ class HeadClustering(Clustering):
 
     def _assigned(self, encoded: Tensor, items: Tensor, *, together: bool) -> Assignment:
         _, logits = self.adapted.respond(to_float(encoded[items]), together=together)
-        return _largest(logits[:, self.labels.shape[1] :])
+        return _largest(logits[:, self.adapted.observations.shape[1] :])
 
 
 def _largest(logits: Tensor) -> Assignment:

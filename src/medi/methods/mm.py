@@ -38,6 +38,8 @@ MATMUL_SIDE = {"cpu": 0, "cuda": 8}
 """Images up to this side are convolved by matrix products (`medi.nets.conv`): `benchmarks/maml.py` compares."""
 LOOK_EVERY, LOOK_TASKS = 200, 10
 """After so many training tasks, discovery is scored on so many tasks."""
+MOST_ADAPTED = 1000
+"""Of larger bags so many items, drawn at random, take part in the inner steps and the clustering."""
 
 
 class MetaLoss(nn.Module):
@@ -195,22 +197,26 @@ class MMLearner(Learner):
 
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
         """Take the inner steps on every bag at once, then read off the clusters."""
-        adapted = self._checked(self.adapt(encoded, bag), k)
+        part = bag[:, self._part(bag)]
+        adapted = self._checked(self.adapt(encoded, part), k)
         if self.config.readout == "head":
-            return HeadClustering(adapted)
+            return _of_all(HeadClustering(adapted), encoded, bag)
         points, origin = self._prepared(adapted)
         partition = (balanced_kmeans if self.balanced else kmeans)(points, k, generator=generator)
-        return self._centred(adapted, points, origin, partition.labels, partition.centres)
+        clustering = self._centred(adapted, points, origin, partition.labels, partition.centres)
+        return _of_all(clustering, encoded, bag)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
         """The same steps with the true groups as pair labels, and the groups' centres."""
-        adapted = self._checked(self.adapt(encoded, bag, label_pairs(groups)), k)
+        which = self._part(bag)
+        groups = groups[:, which]
+        adapted = self._checked(self.adapt(encoded, bag[:, which], label_pairs(groups)), k)
         if self.config.readout == "head":
-            return HeadClustering(adapted)
+            return _of_all(HeadClustering(adapted), encoded, bag)
         points, origin = self._prepared(adapted)
         member = nn.functional.one_hot(groups, k).to(points)  # (episodes, n, k)
         centres = member.mT @ points / member.sum(1).clamp(min=1)[:, :, None]
-        return self._centred(adapted, points, origin, groups, centres)
+        return _of_all(self._centred(adapted, points, origin, groups, centres), encoded, bag)
 
     def adapt(self, encoded: Tensor, bag: Tensor, similar: Tensor | None = None) -> Adapted:
         """The network after the inner steps on each bag (episodes, n), by rank or by pair labels (episodes, n, n)."""
@@ -233,10 +239,19 @@ class MMLearner(Learner):
         distances = squared_distances(queries, centres).flatten(0, 1)
         self.temperature = best_temperature(distances, task.query_labels.flatten(), points.shape[2])
 
+    def _part(self, bag: Tensor) -> slice | Tensor:
+        """Which items of bags (episodes, n) take part: all, or as many as fit."""
+        count = bag.shape[1]
+        if count <= MOST_ADAPTED:
+            return slice(None)
+        generator = self.plan.desk.generator(stream=3)
+        return torch.randperm(count, generator=generator, device=generator.device)[:MOST_ADAPTED].to(bag.device)
+
     def _checked(self, adapted: Adapted, k: int) -> Adapted:
-        if k != self.plan.way:
+        if self.config.readout == "head" and k != self.plan.way:
             raise InputError(
-                f"this learner was trained to tell {self.plan.way} classes apart, not {k}: train it for {k}."
+                f"this learner's head was trained to tell {self.plan.way} classes apart, not {k}: train it for {k}, "
+                "or read clusters off the embedding (readout='cluster')."
             )
         if not all(bool(value.isfinite().all()) for value in adapted.parameters.values()):
             inner = self.config.inner
@@ -265,3 +280,10 @@ class MMLearner(Learner):
             temperature=self.temperature,
             balanced=self.balanced,
         )
+
+
+def _of_all(clustering: Clustering, encoded: Tensor, bag: Tensor) -> Clustering:
+    """The clustering with an answer for every item of bags (episodes, n), those that took no part included."""
+    if clustering.labels.shape != bag.shape:
+        clustering.labels, clustering.confidence = clustering.assign(encoded, bag)
+    return clustering
