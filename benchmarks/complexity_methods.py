@@ -148,7 +148,7 @@ def with_tasks(shape: Shape) -> MPConfig:
 
 def with_steps(shape: Shape) -> MMConfig:
     """MM's config with the tasks and inner steps of a shape."""
-    config = MM.configs[shape.config]
+    config = MM.configs["cpu" if shape.small else "pairs"]
     return replace(config, network=NETWORK, tasks=shape.tasks, inner=replace(config.inner, steps=shape.inner))
 
 

@@ -48,10 +48,10 @@ class MetaLoss(nn.Module):
     Args:
         model: What is trained.
         config: Steps and pairs.
-        way: Classes in a task.
+        way: Classes in a task, where the loss of prototypes counts.
     """
 
-    def __init__(self, model: Clusterer, config: MMConfig, way: int) -> None:
+    def __init__(self, model: Clusterer, config: MMConfig, way: int = 0) -> None:
         super().__init__()
         self.model, self.config, self.way = model, config, way
 

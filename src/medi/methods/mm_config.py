@@ -102,7 +102,8 @@ def _candidates() -> dict[str, MMConfig]:
         schedule=Schedule(steps=100, rate=1e-3, clip=10.0, precision="float32"),
     )
     return {
-        "cluster": MMConfig(readout="cluster"),
+        "pairs": MMConfig(),
+        "pairs-cluster": MMConfig(readout="cluster"),
         "started": started,
         "started-head": replace(started, readout="head"),
         "started-pairs": replace(started, prototypes=0.0),
@@ -120,7 +121,7 @@ def _candidates() -> dict[str, MMConfig]:
 
 CONFIGS: Mapping[str, MMConfig] = MappingProxyType(
     {
-        "default": MMConfig(),
+        "default": _candidates()["started"],
         "paper": MMConfig(
             network="vgg16",
             inner=InnerSteps(rate=0.001),
