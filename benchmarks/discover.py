@@ -117,7 +117,6 @@ def many(folder: Path, threads: int, photos: int = 20_000, classes: int = 100) -
         features = np.maximum(0, centres[label] + 0.8 * generator.normal(size=1280)).astype(np.float32)
         rows.append((sha256(path.read_bytes()).digest(), features.tobytes()))
     cache.put(rows)
-    cache.close()
     return {"photos": photos, "run": run(folder, "out", threads)}
 
 

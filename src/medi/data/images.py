@@ -74,7 +74,9 @@ class ImageSet:
         return ImageSet(torch.cat(turned), torch.cat(labels), tuple(names), attributes)
 
     def of_classes(self, classes: Sequence[int]) -> ImageSet:
-        """The items of the given classes, renumbered 0, 1, … in the order given."""
+        """The items of the given classes, renumbered 0, 1, … in the order given; nothing is copied if that is all."""
+        if list(classes) == list(range(self.n_classes)) and bool((self.labels >= 0).all()):
+            return self
         number = torch.full((self.n_classes,), -1, dtype=torch.int64, device=self.labels.device)
         number[list(classes)] = torch.arange(len(classes), device=self.labels.device)
         labels = torch.where(self.labels >= 0, number[self.labels], -1)

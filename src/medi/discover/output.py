@@ -18,7 +18,7 @@ from typing import Any
 
 from medi.discover.result import Discovery
 from medi.errors import InputError
-from medi.files import input_errors, make_folder, write_atomically
+from medi.files import input_errors, make_folder, write_atomically, written_atomically
 
 CLUSTERS, DISCOVERY, REPORT = "clusters.csv", "discovery.json", "report.html"
 MODEL, GROUPS, WORK = "model", "groups", "work"
@@ -59,17 +59,18 @@ def finish(out: Path, facts: Mapping[str, Any]) -> None:
 def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> None:
     """One row a novel photo: path, cluster, confidence, nearest_known."""
     columns = paths, discovery.labels, discovery.confidence, discovery.nearest_known
-    rows = [(name, label, f"{sure:.4f}", known) for name, label, sure, known in zip(*columns, strict=True)]
+    rows = ((name, label, f"{sure:.4f}", known) for name, label, sure, known in zip(*columns, strict=True))
     write_csv(path, ("path", "cluster", "confidence", "nearest_known"), rows)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table, atomically; names that are not unicode come out as the bytes that they are on disk."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_atomically(path, buffer.getvalue().encode(errors="surrogateescape"))
+    """A table, atomically and as the rows come; names that are not unicode come out as the bytes they are on disk."""
+    with written_atomically(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        text.detach()  # flushes, and leaves the file open
 
 
 def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int]) -> list[str]:
