@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 
 from medi.data.cache import FeatureCache
@@ -14,7 +15,7 @@ from medi.discover.output import write_csv
 from medi.discover.saved import load_model
 from medi.discover.share import complain, on_ray, share
 from medi.errors import InputError
-from medi.files import input_errors, make_folder
+from medi.files import input_errors, make_folder, remove_leftovers
 from medi.progress import Reporter
 from medi.train import ranks
 from medi.train.devices import choose_device
@@ -52,6 +53,7 @@ def run_assign(
         first = ranks.is_first()
     if not first:
         return None
+    remove_leftovers(out.parent, escape(out.name))
     kinds, skipped, encoded = Counter[str](), list(found.skipped), 0
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
