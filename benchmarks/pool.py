@@ -9,8 +9,9 @@ wide       `known` with the default encoder's 1,280 numbers a photo, made up and
 processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
 
 The encoder of the first three is a random projection of the pixels to 64 numbers, the cheapest there is: memory and the
-time of everything else are what is asked. Every command is a process of its own with one thread; peak memory is what
-the operating system says of it (ru_maxrss). Where others use the cores as well, read the processor seconds.
+time of everything else are what is asked. Every command is a process of its own with one thread. Peak memory is Linux's
+VmHWM (ru_maxrss would be at least that of the process that started it). Where others use the cores as well, read the
+processor seconds. Figures that FILE.json has and that are not measured again stay in it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -55,7 +57,8 @@ try:
     main()
 finally:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"peak MB": used.ru_maxrss / 1024, "seconds": time.perf_counter() - start,
+    status = dict(line.split(":") for line in open("/proc/self/status"))
+    print(json.dumps({"peak MB": int(status["VmHWM"].split()[0]) / 1024, "seconds": time.perf_counter() - start,
                       "processor seconds": used.ru_utime + used.ru_stime}), file=sys.stderr)
 """
 
@@ -184,6 +187,38 @@ def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
     return figures | {"same tables": len(set(tables)) == 1}
 
 
+def memory_table(figures: dict[str, Any]) -> str:
+    """Peak memory and processor seconds by the number of photos, as docs/cluster.md shows them."""
+    sizes = sorted(map(int, figures["assign"]))
+    lines = {
+        "`assign`": [figures["assign"][str(size)]["first"] for size in sizes],
+        "`assign` again, features kept": [figures["assign"][str(size)]["again"] for size in sizes],
+        "`discover`, so many known, 200 novel": [figures["known"][str(size)] for size in sizes],
+        "`discover`, 1,000 known, so many novel": [figures["novel"][str(size)] for size in sizes],
+        "`discover`, so many known with 1,280 features each": [figures["wide"][str(size)] for size in sizes],
+    }
+    head = ["| photos | " + " | ".join(f"{size:,}" for size in sizes) + " |", "| --- |" + " --- |" * len(sizes)]
+    rows = [
+        f"| {name} | " + " | ".join(f"{run['peak MB']:.0f} MB, {run['processor seconds']:.0f} s" for run in runs) + " |"
+        for name, runs in lines.items()
+    ]
+    return "\n".join(head + rows)
+
+
+def process_table(figures: dict[str, Any]) -> str:
+    """One process and two: the mean, and smallest to largest."""
+    ((photos, runs),) = figures["processes"].items()
+    rows = [
+        f"| `assign`, {photos} photos, default encoder | 1 process | 2 processes | ratio |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in ("seconds", "processor seconds"):
+        one, two = ([run[name] for run in runs[f"{count} processes"]] for count in (1, 2))
+        cells = [f"{fmean(values):.0f} ({min(values):.0f} to {max(values):.0f})" for values in (one, two)]
+        rows.append(f"| {name} | {cells[0]} | {cells[1]} | {fmean(two) / fmean(one):.2f} |")
+    return "\n".join(rows)
+
+
 def main() -> None:
     """Measure, and write after every figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -191,7 +226,9 @@ def main() -> None:
     parser.add_argument("--only", default="assign,known,novel,wide,processes")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    figures: dict[str, Any] = {
+    there = arguments.out is not None and arguments.out.exists()
+    figures: dict[str, Any] = json.loads(arguments.out.read_text()) if there else {}
+    figures |= {
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "torch": torch.__version__,
@@ -209,9 +246,10 @@ def main() -> None:
 
     of_pool: dict[str, Callable[[Path, Path], dict[str, Any]]] = {"assign": assign, "known": known, "novel": novel}
     for size in map(int, arguments.sizes.split(",")):
+        names = [name for name in of_pool if name in wanted]
         with TemporaryDirectory() as temporary:
-            pool = write_photos(Path(temporary), range(size), range(CLASSES))
-            for name in [name for name in of_pool if name in wanted]:
+            pool = write_photos(Path(temporary), range(size if names else 0), range(CLASSES))
+            for name in names:
                 with TemporaryDirectory() as folder:
                     note(name, size, of_pool[name](Path(folder), pool))
         if "wide" in wanted:

@@ -9,18 +9,22 @@ import time
 from dataclasses import replace
 
 import pytest
-from people import PALETTES, discover, facts_of, rows_of, tinted
+from people import PALETTES, discover, facts_of, refused, rows_of, tinted
 from pools import Pool
+from worlds import gaussian_classes
 
 from medi.data import reading
 from medi.discover import assign, pipeline, projector, share
 from medi.discover.assign import run_assign
+from medi.discover.engine import discover_groups
 from medi.methods import MP
 from medi.methods.mp import MPConfig
 from medi.progress import Silent
+from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 from processes import end, kill, start, start_ranks
 
+RAY = importlib.util.find_spec("ray") is not None
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 
 
@@ -217,13 +221,39 @@ def test_of_many_novel_photos_some_are_grouped_the_others_join_and_the_report_st
     assert "among 6 of the 8 novel photos" in result.err
     assert any("among 6 of the 8" in warning for warning in facts_of(folders)["warnings"])
     assert 4 <= (folders / "out" / "report.html").read_text().count("data:image/jpeg") <= 4 + 2
-    refused = medi_(*discover(folders, "--classes", "7", "--force"))
-    assert refused.code == 2
-    assert "more than 6 groups" in refused.err
+    refused(medi_(*discover(folders, "--classes", "7", "--force")), "more than 6 groups")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'medi[ray]'")
+@linux
+def test_of_known_photos_the_features_alone_grow(tmp_path):
+    """From 8,000 to 40,000 vectors of 256 floats: 33 MB of features, and nothing else in proportion."""
+
+    def measured(items):
+        known = gaussian_classes(20, items // 20, width=256)
+        novel = gaussian_classes(3, 10, width=256, seed=1).images
+        discover_groups(known, novel, projector.DiscoverySettings(classes=3, resamples=2), Desk())
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        (tmp_path / str(items)).write_text(str(peak))
+
+    for items in (8_000, 40_000):
+        assert end(start(measured, items)) == 0
+    small, large = (float((tmp_path / str(items)).read_text()) for items in (8_000, 40_000))
+    # The vectors themselves, and as much again while `gaussian_classes` makes them.
+    assert large - small < 3.5 * 33, (small, large)
+
+
+def test_ray_is_named_where_it_is_missing_and_does_not_go_with_torchrun(folders, medi_, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("WORLD_SIZE", "2")
+        refused(medi_(*discover(folders, "--ray")), "torchrun and --ray", "use one")
+    if RAY:
+        pytest.skip("Ray is installed")
+    refused(medi_(*discover(folders, "--ray", "--classes", "2")), "pip install 'medi[ray]'")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not RAY, reason="Ray is not installed: pip install 'medi[ray]'")
 def test_ray_encodes_what_discover_and_assign_then_find(folders, medi_, monkeypatch):
     monkeypatch.setenv("MEDI_CACHE", str(folders / "cache"))
     result = medi_(*discover(folders, "--classes", "2", "--ray"))

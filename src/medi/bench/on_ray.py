@@ -106,5 +106,5 @@ def _import() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError("--ray needs Ray: pip install 'medi[ray]', or use --jobs.") from error
+        raise InputError("--ray needs Ray: pip install 'medi[ray]', or leave it out.") from error
     return ray

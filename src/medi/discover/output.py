@@ -18,7 +18,7 @@ from typing import Any
 
 from medi.discover.result import Discovery
 from medi.errors import InputError
-from medi.files import input_errors, make_folder, write_atomically, written_atomically
+from medi.files import input_errors, make_folder, remove_leftovers, write_atomically, written_atomically
 
 CLUSTERS, DISCOVERY, REPORT = "clusters.csv", "discovery.json", "report.html"
 MODEL, GROUPS, WORK = "model", "groups", "work"
@@ -54,6 +54,8 @@ def finish(out: Path, facts: Mapping[str, Any]) -> None:
     with input_errors(out, "tidy up"):
         (out / UNFINISHED).unlink(missing_ok=True)
         shutil.rmtree(out / WORK, ignore_errors=True)
+    for folder in (out, out / MODEL):
+        remove_leftovers(folder, "*")
 
 
 def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> None:
