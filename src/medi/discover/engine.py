@@ -102,13 +102,10 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
         )
     if not len(known) and not len(novel):
         raise InputError("there is neither a known nor a novel item: give some.")
-    if settings.classes != "auto" and 0 < len(novel) < settings.classes:
+    grouped = min(len(novel), MOST_GROUPED)
+    if settings.classes != "auto" and 0 < grouped < settings.classes:
         raise InputError(
-            f"{settings.classes} classes were asked for but there are {len(novel)} novel items: ask for fewer."
-        )
-    if settings.classes != "auto" and len(novel) > MOST_GROUPED < settings.classes:
-        raise InputError(
-            f"{settings.classes} classes were asked for: of so many items, ask for {MOST_GROUPED} at most."
+            f"{settings.classes} classes were asked for but there are {grouped} novel items to group: ask for fewer."
         )
     known = known.to("cpu")
     counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)

@@ -25,8 +25,8 @@ MODEL, GROUPS, WORK = "model", "groups", "work"
 UNFINISHED = "unfinished.json"
 
 
-def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> Path:
-    """Make the output folder ours, or say why not; returns where work in progress goes.
+def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> None:
+    """Make the output folder ours, or say why not.
 
     New and empty folders are taken, unfinished ones with the same arguments continued. Anything else needs `force`,
     which replaces what an earlier run wrote and leaves other files alone.
@@ -38,14 +38,13 @@ def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> Path:
     if DISCOVERY in there and not force:
         raise InputError(f"{out} holds a finished discovery: choose another --out, or replace it with --force.")
     if DISCOVERY not in there and UNFINISHED in there and _read(out / UNFINISHED) == wanted:
-        return out / WORK
+        return
     if there - {UNFINISHED} and not force:
         holds = "an unfinished discovery with other arguments" if UNFINISHED in there else "other files"
         raise InputError(f"{out} holds {holds}: choose another --out, or use --force to write there all the same.")
     with input_errors(out, "empty"):
         _clear(out)
     write_atomically(out / UNFINISHED, _json(wanted))
-    return out / WORK
 
 
 def finish(out: Path, facts: Mapping[str, Any]) -> None:
