@@ -1,6 +1,7 @@
 """Pools of photos: a shard at a time, shared by processes, continued where they were stopped."""
 
 import importlib.util
+import json
 import os
 import resource
 import shutil
@@ -266,3 +267,21 @@ def test_ray_encodes_what_discover_and_assign_then_find(folders, medi_, monkeypa
     by_ray = (folders / "new.csv").read_bytes()
     assert medi_(*words, "--force").code == 0
     assert (folders / "new.csv").read_bytes() == by_ray
+
+
+def test_what_a_ray_worker_is_asked_for_and_what_it_answers(pool, monkeypatch):
+    photos = pool.write(10)
+    names = tuple(path.relative_to(photos).as_posix() for path in sorted(photos.rglob("*.png")))
+    order = share.Order(str(photos), names, "means", "means-1", "cpu")
+    for function in (share._encoder, share._kept):
+        function.cache_clear()
+    monkeypatch.setattr(share, "choose_encoder", lambda name, device: pool.encoder)
+    assert json.loads(share.do(order.as_json())) == {"rows": [{"encoded": 10}]}
+    assert json.loads(share.do(order.as_json())) == {"rows": [{"encoded": 0}]}, "what is kept is not encoded again"
+    (fault,) = json.loads(share.do(replace(order, identity="means-2").as_json())).values()
+    assert "means-2" in fault
+    assert "same versions" in fault
+    table(pool)
+    assert pool.encoded() == 10, "the worker's features are found here"
+    for function in (share._encoder, share._kept):
+        function.cache_clear()

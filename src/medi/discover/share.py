@@ -62,7 +62,7 @@ def do(order: str) -> str:
                 f"a Ray worker has the encoder {encoder.identity}, not {wanted.identity}: "
                 "install the same versions on every machine."
             )
-        encoded = _encode(Path(wanted.root), wanted.paths, encoder, Silent())
+        encoded = _encode(Path(wanted.root), wanted.paths, encoder, _kept(encoder.identity), Silent())
         return json.dumps({"rows": [{"encoded": encoded}]})
     except InputError as error:
         return json.dumps({"error": str(error)})
@@ -71,6 +71,12 @@ def do(order: str) -> str:
 @cache
 def _encoder(name: str, device: str) -> Encoder:
     return choose_encoder(name, choose_device(device))
+
+
+@cache
+def _kept(identity: str) -> FeatureCache:
+    """Opened once by a worker, not for every shard: that takes as long as there are shards."""
+    return FeatureCache(identity, Silent())
 
 
 def on_ray(address: str, device: str) -> OnRay:
@@ -95,7 +101,7 @@ def share(folders: Sequence[Found], encoder: Encoder, device: str, spread: OnRay
     elif ranks.count() > 1:
         for found in folders:
             mine = [path for shard in list(shards(found.paths))[ranks.rank() :: ranks.count()] for path in shard]
-            _encode(found.root, mine, encoder, reporter)
+            _encode(found.root, mine, encoder, FeatureCache(encoder.identity, reporter), reporter)
         ranks.wait()
     return spread is not None or ranks.count() > 1
 
@@ -106,10 +112,9 @@ def shards(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield paths[start : start + SHARD]
 
 
-def _encode(root: Path, paths: Sequence[str], encoder: Encoder, reporter: Reporter) -> int:
+def _encode(root: Path, paths: Sequence[str], encoder: Encoder, kept: FeatureCache, reporter: Reporter) -> int:
     """Put the features of photos into the cache; returns how many were not there."""
-    cache = FeatureCache(encoder.identity, reporter)
-    return sum(shard.encoded for shard in read_shards(root, paths, encoder, cache, reporter, title="encoding photos"))
+    return sum(shard.encoded for shard in read_shards(root, paths, encoder, kept, reporter, title="encoding photos"))
 
 
 def complain(encoded: int, reporter: Reporter) -> None:
