@@ -175,7 +175,8 @@ def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
         for count in (1, 2):
             out = folder / f"{count}.{repeat}.csv"
             shutil.rmtree(folder / "cache", ignore_errors=True)
-            launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(count), "-m", "medi"]
+            torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(count)]  # alone it takes all cores
+            launch = [sys.executable, *(torchrun if count > 1 else []), "-m", "medi"]
             words = ["assign", "--model", str(model), "--images", str(pool), "--out", str(out)]
             start, before, load = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()[0]
             subprocess.run([*launch, *words], env=environment(folder), check=True, capture_output=True)
