@@ -1,10 +1,9 @@
 """How long `medi discover` takes from photos to report, and what its choices of speed are worth.
 
-    python benchmarks/discover.py [--only whole,many,encoder,decode] [--threads 2] [--out FILE.json]
+    python benchmarks/discover.py [--only whole,encoder,decode] [--threads 2] [--out FILE.json]
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
          and grained: the first run (nothing kept), a second with another --classes, a third with another --method.
-many     20,000 known photos of 100 classes whose features are kept already: time and memory of all that follows.
 encoder  processor time of the default encoder for one photo: as published, and with each change that was tried.
 decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
@@ -23,7 +22,6 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from copy import deepcopy
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -35,11 +33,9 @@ from PIL import Image
 from torch import Tensor
 
 from medi.data.benchmarks import load
-from medi.data.cache import FeatureCache
 from medi.data.images import ImageSet
 from medi.data.photos import decoding, read_photo
-from medi.nets.pretrained import DEFAULT, _checked_weights, _Pooled, _streamlined, folded, load_encoder
-from medi.progress import Silent
+from medi.nets.pretrained import DEFAULT, _checked_weights, _Pooled, _streamlined, folded
 from medi.train.devices import describe_device
 
 SIZE = (500, 400)
@@ -99,26 +95,6 @@ def whole(folder: Path, threads: int) -> dict[str, Any]:
         "another --classes": run(folder, "second", threads, "--classes", "5"),
         "another --method": run(folder, "third", threads, "--method", "kmeans"),
     }
-
-
-def many(folder: Path, threads: int, photos: int = 20_000, classes: int = 100) -> dict[str, Any]:
-    """Many photos: their files are tiny and their features made up, because those come from the cache anyway."""
-    generator = np.random.default_rng(0)
-    centres = generator.normal(size=(classes + 5, 1280)).astype(np.float32)
-    cache = FeatureCache(load_encoder(DEFAULT, torch.device("cpu")).identity, Silent(), folder / "cache")
-    rows = []
-    for i in range(photos + 50):
-        known = i < photos
-        label = i % classes if known else classes + i % 5
-        path = folder / "known" / f"class {label}" / f"{i}.png" if known else folder / "novel" / f"{i}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        colour = (i % 256, i // 256 % 256, i // 65536)
-        Image.new("RGB", (2, 2), colour).save(path)
-        features = np.maximum(0, centres[label] + 0.8 * generator.normal(size=1280)).astype(np.float32)
-        rows.append((sha256(path.read_bytes()).digest(), features.tobytes()))
-    cache.put(rows)
-    cache.close()
-    return {"photos": photos, "run": run(folder, "out", threads)}
 
 
 def encoder(threads: int, rounds: int = 2, photos: int = 32) -> dict[str, Any]:
@@ -213,7 +189,7 @@ def decode(folder: Path) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="whole,many,encoder,decode")
+    parser.add_argument("--only", default="whole,encoder,decode")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -230,7 +206,6 @@ def main() -> None:
             folder = Path(temporary)
             work: dict[str, Callable[[], dict[str, Any]]] = {
                 "whole": lambda folder=folder: whole(folder, arguments.threads),
-                "many": lambda folder=folder: many(folder, arguments.threads),
                 "encoder": lambda: encoder(arguments.threads),
                 "decode": lambda folder=folder: decode(folder),
             }

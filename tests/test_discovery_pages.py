@@ -1,6 +1,7 @@
-"""The pages on the number of classes and on the estimator show what the committed results give."""
+"""The pages on the number of classes, on the estimator and on pools of photos show what the committed results give."""
 
 import importlib.util
+import json
 from pathlib import Path
 from statistics import fmean
 from types import ModuleType
@@ -20,6 +21,13 @@ def benchmark(name: str) -> ModuleType:
 def test_the_table_of_verdicts_is_what_the_committed_results_give():
     rows = read_journal(ROOT / "results" / "diagnose" / "cpu.jsonl")
     assert benchmark("diagnose").table(rows) in (ROOT / "docs" / "estimator.md").read_text()
+
+
+def test_the_tables_of_pools_are_what_the_committed_results_give():
+    study, page = benchmark("pool"), (ROOT / "docs" / "cluster.md").read_text()
+    figures = json.loads((ROOT / "results" / "cluster" / "pool.json").read_text())
+    assert study.memory_table(figures) in page
+    assert study.process_table(figures) in page
 
 
 def test_the_pages_tables_are_what_the_committed_results_give():

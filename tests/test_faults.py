@@ -7,20 +7,27 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from errno import ENOSPC
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import torch
+from pools import Pool
 
 from medi.bench import run as bench_run
 from medi.bench.grid import Run
 from medi.bench.run import run_grid
+from medi.data import reading
 from medi.data.benchmarks import Benchmark
+from medi.data.cache import FeatureCache
 from medi.data.facts import facts_of
 from medi.data.images import ImageSet
+from medi.discover import assign
+from medi.discover.assign import run_assign
 from medi.errors import InputError
 from medi.files import only_process, read_journal
 from medi.methods import MP
@@ -79,8 +86,8 @@ def what_matters(out: Path) -> tuple[list, dict, dict]:
     return rows, weights, logs
 
 
-def grid_that_dies(out: Path, at_write: int | None, cut: int) -> None:
-    """The grid in a process that kills itself at a write, its last bytes not on the disk yet."""
+def dies(work: Callable[[Path], object], out: Path, at_write: int | None, cut: int) -> None:
+    """Some work in a process that kills itself at a write, its last bytes not on the disk yet."""
     real, writes = os.fsync, 0
 
     def fsync(handle: int) -> None:
@@ -94,22 +101,30 @@ def grid_that_dies(out: Path, at_write: int | None, cut: int) -> None:
         real(handle)
 
     os.fsync = fsync
-    grid(out)
+    work(out)
 
 
-def survive(folder: Path, kills: int, seed: int) -> None:
-    """Kill the grid again and again, by the clock and in the middle of writes; whenever it completes, compare."""
+def survive(
+    work: Callable[[Path], object],
+    outcome: Callable[[Path], object],
+    folder: Path,
+    *,
+    kills: int,
+    writes: int,
+    seed: int,
+) -> None:
+    """Kill it again and again, by the clock and in the middle of writes; whenever it completes, compare."""
     whole = folder / "whole"
     began = time.monotonic()
-    grid(whole)
+    work(whole)
     seconds = time.monotonic() - began
-    expected = what_matters(whole)
+    expected = outcome(whole)
     draw = random.Random(seed)
     killed, completed = 0, 0
     while killed < kills or not completed:
         out = folder / f"disturbed{completed}"
-        at_write = draw.randint(1, 60) if draw.random() < 0.5 else None
-        process = start(grid_that_dies, out, at_write, draw.randint(0, 30))
+        at_write = draw.randint(1, writes) if draw.random() < 0.5 else None
+        process = start(dies, work, out, at_write, draw.randint(0, 30))
         if at_write is None:
             process.join(draw.uniform(0, seconds))
             if process.is_alive():
@@ -118,22 +133,65 @@ def survive(folder: Path, kills: int, seed: int) -> None:
         assert code in (0, -signal.SIGKILL)
         killed += code != 0
         if code == 0 or killed == kills:
-            grid(out)
-            assert what_matters(out) == expected, f"after {killed} kills, seed {seed}"
+            work(out)
+            assert outcome(out) == expected, f"after {killed} kills, seed {seed}"
             completed += 1
 
 
 def test_a_grid_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
-    survive(tmp_path, kills=6, seed=0)
+    survive(grid, what_matters, tmp_path, kills=6, writes=60, seed=0)
 
 
 @pytest.mark.slow
 def test_a_grid_that_is_killed_sixty_times_ends_as_an_undisturbed_one(tmp_path):
-    survive(tmp_path, kills=60, seed=1)
+    survive(grid, what_matters, tmp_path, kills=60, writes=60, seed=1)
+
+
+@pytest.fixture
+def assign_pool(tmp_path, monkeypatch):
+    """`medi assign` over 60 photos in shards of 4, features kept beside the table; and what must come of it."""
+    pool = Pool(tmp_path)
+    photos = pool.write(60)
+    monkeypatch.setattr(assign, "load_model", pool.load_model)
+    monkeypatch.setattr(reading, "BATCH", 2)
+    monkeypatch.setattr(reading, "SHARD", 4)
+
+    def work(out: Path) -> None:
+        os.environ["MEDI_CACHE"] = str(out / "cache")
+        run_assign(tmp_path / "model", photos, out / "table.csv", Silent(), force=True)
+
+    def outcome(out: Path) -> tuple[bytes, dict[bytes, bytes | None]]:
+        """The table, and what the cache says of every photo: all of it, and to the bit."""
+        assert not list(out.glob(".*.tmp"))
+        cache = FeatureCache(pool.encoder.identity, Silent(), out / "cache")
+        digests = [sha256(path.read_bytes()).digest() for path in sorted(photos.rglob("*.png"))]
+        return (out / "table.csv").read_bytes(), {digest: cache.get(digest) for digest in digests}
+
+    monkeypatch.setenv("MEDI_CACHE", "")  # so that it is put back
+    return work, outcome
+
+
+def test_a_pool_whose_features_are_being_kept_can_be_killed_again_and_again(tmp_path, assign_pool):
+    survive(*assign_pool, tmp_path, kills=6, writes=32, seed=2)
+
+
+@pytest.mark.slow
+def test_a_pool_whose_features_are_being_kept_can_be_killed_sixty_times(tmp_path, assign_pool):
+    survive(*assign_pool, tmp_path, kills=60, writes=32, seed=3)
+
+
+def test_the_run_after_a_kill_encodes_only_what_was_not_kept(tmp_path, assign_pool):
+    work, _ = assign_pool
+    pool, out = Pool(tmp_path), tmp_path / "out"
+    # A shard is two writes, the file and its folder: in the middle of the fourth shard's file.
+    assert end(start(dies, work, out, 7, 20)) == -signal.SIGKILL
+    pool.encoded()
+    work(out)
+    assert pool.encoded() == 60 - 3 * 4
 
 
 def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
-    process = start(grid_that_dies, tmp_path, 9, 5)
+    process = start(dies, grid, tmp_path, 9, 5)
     assert end(process) == -signal.SIGKILL
     grid(tmp_path)
     assert not list(tmp_path.rglob("*.tmp"))

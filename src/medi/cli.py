@@ -18,6 +18,7 @@ from medi.data.commands import app as data_app
 from medi.discover.commands import assign, discover
 from medi.errors import InputError, LostError
 from medi.licence import WEIGHTS
+from medi.ray_option import RayCommand
 from medi.theory.commands import app as theory_app
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.
@@ -34,8 +35,8 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-app.command()(discover)
-app.command()(assign)
+app.command(cls=RayCommand)(discover)
+app.command(cls=RayCommand)(assign)
 app.add_typer(theory_app, name="theory")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EACCES, EAGAIN, ENOSPC
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from medi.errors import InputError
 
@@ -97,7 +97,14 @@ def _lock(handle: int) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, whatever happens in between.
+    """Write a file so that a reader sees the old content or the new, whatever happens in between."""
+    with written_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Write a file bit by bit; a reader sees the old content or, if all went well, the new.
 
     The bytes go to a temporary name beside the target, reach the disk, and only then take its name.
     """
@@ -105,7 +112,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     with input_errors(path, "write"):
         try:
             with temporary.open("wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)

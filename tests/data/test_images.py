@@ -1,3 +1,5 @@
+from hashlib import sha256
+
 import pytest
 import torch
 
@@ -51,3 +53,18 @@ def test_sets_that_do_not_add_up_are_refused():
         ImageSet(torch.zeros(3, 1, 2, 2), torch.tensor([0, 0]), ("a",))
     with pytest.raises(InputError, match="label 1 but only 1 class names"):
         ImageSet(torch.zeros(2, 1, 2, 2), torch.tensor([0, 1]), ("a",))
+
+
+def test_a_fingerprint_is_that_of_the_sums_of_all_items_however_many():
+    images = torch.randint(0, 256, (9000, 1, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(9000) % 2
+    expected = sha256(b"a\nb" + images.long().sum((1, 2, 3)).numpy().tobytes() + labels.numpy().tobytes())
+    assert ImageSet(images, labels, ("a", "b")).fingerprint() == expected.hexdigest()[:16]
+
+
+def test_all_classes_in_their_order_are_the_set_itself():
+    known = ImageSet(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.tensor([1, 0, 1, 0]), ("a", "b"))
+    assert known.of_classes([0, 1]) is known
+    assert known.of_classes([1, 0]).labels.tolist() == [0, 1, 0, 1]
+    unlabelled = ImageSet(known.images, torch.tensor([1, -1, 0, 0]), ("a", "b"))
+    assert len(unlabelled.of_classes([0, 1])) == 3

@@ -9,7 +9,7 @@ from medi.data import reading
 from medi.data.cache import FeatureCache
 from medi.data.folders import find_photos
 from medi.data.photos import Cut
-from medi.data.reading import read_photos
+from medi.data.reading import read_photos, read_shards, read_thumbnails
 from medi.nets.pretrained import Encoder
 from medi.progress import Silent
 from pictures import bomb, noise, truncated
@@ -48,7 +48,7 @@ def colour_of(path):
 
 def test_rows_belong_to_their_photos_whatever_is_skipped_between_them(tmp_path, counting, monkeypatch):
     monkeypatch.setattr(reading, "BATCH", 2)
-    monkeypatch.setattr(reading, "KEPT", 2)
+    monkeypatch.setattr(reading, "SHARD", 4)
     folder = tmp_path / "photos"
     for i in range(23):
         noise(folder / f"{i:02}.png", seed=i, size=(20, 20))
@@ -78,17 +78,63 @@ def test_only_new_content_is_encoded_again(tmp_path, counting):
     assert torch.equal(second.arrays[4], first.arrays[0])
 
 
-def test_pictures_can_be_had_of_photos_whose_features_were_kept(tmp_path, counting):
-    noise(tmp_path / "photos" / "a.png", size=(300, 200))
-    for _ in range(2):
-        result = read(tmp_path / "photos", counting, tmp_path, thumbnail=lambda image: str(image.size).encode())
-        assert result.thumbnails == [b"(128, 85)"]
-    assert counting.encoded == 1
+def test_pictures_are_made_of_the_photos_that_can_still_be_read(tmp_path):
+    noise(tmp_path / "a.png", size=(300, 200))
+    truncated(tmp_path / "b.jpg")
+    pictures = read_thumbnails(tmp_path, ["a.png", "b.jpg", "gone.png"], lambda image: str(image.size).encode())
+    assert pictures == [b"(128, 85)", b"", b""]
+
+
+def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH", 2)
+    monkeypatch.setattr(reading, "SHARD", 4)
+    monkeypatch.setattr(reading, "_cores", lambda: 1)
+    paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(23)]
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    cache = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+    seen = []
+    for number, shard in enumerate(read_shards(tmp_path, paths, encoder, cache, Silent())):
+        seen += shard.paths
+        assert shard.arrays.shape == (len(shard.paths), 3)
+        kept = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+        assert all(kept.get(digest) is not None for digest in shard.digests)
+        assert counting.encoded <= 4 * (number + 1) + 2 * 3, "no more than a few batches ahead"
+    assert seen == paths
+    assert len(list((tmp_path / "cache").glob("*/*.shard"))) == 6
+
+
+def test_a_stopped_reading_is_continued_at_the_shard_it_was_in(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(reading, "SHARD", 8)
+    paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(30)]
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    shards = read_shards(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert next(shards).encoded == 8
+    shards.close()
+    whole = read_photos(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert whole.encoded == 30 - 8
+    assert whole.paths == paths
+
+
+def test_processes_that_share_a_machine_share_its_cores(monkeypatch):
+    monkeypatch.setattr(reading.os, "sched_getaffinity", lambda _: range(8), raising=False)
+    for variables, cores in (
+        ({}, 8),
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "64"}, 8),
+        ({"OMP_NUM_THREADS": "4,2"}, 8),
+        ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "4"}, 2),
+        ({"LOCAL_WORLD_SIZE": "16"}, 1),
+    ):
+        for name in ("OMP_NUM_THREADS", "LOCAL_WORLD_SIZE"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert reading._cores() == cores, variables
 
 
 def test_an_interrupted_reading_keeps_its_finished_batches(tmp_path, counting, monkeypatch):
     monkeypatch.setattr(reading, "BATCH", 2)
-    monkeypatch.setattr(reading, "KEPT", 2)
+    monkeypatch.setattr(reading, "SHARD", 4)
     monkeypatch.setattr(reading, "_cores", lambda: 1)  # batches end in the order they began
     for i in range(10):
         noise(tmp_path / "photos" / f"{i}.png", seed=i)

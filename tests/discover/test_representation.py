@@ -5,8 +5,9 @@ import pytest
 import torch
 from worlds import gaussian_classes
 
+from medi.discover import representation as module
 from medi.discover.projector import DiscoverySettings, _adjusted, projector, task_size
-from medi.discover.representation import Representation, as_they_are, principal, unit_length, whitened
+from medi.discover.representation import Representation, as_they_are, class_means, principal, unit_length, whitened
 from medi.errors import InputError
 from medi.nets import build
 from medi.train.loop import Desk
@@ -119,3 +120,21 @@ def test_settings_take_the_right_network_and_length_however_deep_they_lie():
     found = _adjusted(Outer(), "mlp", 100)
     assert found == Outer(Inner("mlp", Schedule(steps=100)))
     assert _adjusted(Outer(), "conv4", None).start.schedule.steps == 5000
+
+
+def test_what_is_fitted_in_chunks_is_what_is_fitted_at_once(monkeypatch):
+    from sklearn.covariance import shrunk_covariance
+
+    known = gaussian_classes(5, 21, width=6, nuisance=2.0)
+    whole = {fit.__name__: fit(known, "x") for fit in (unit_length, whitened)}
+    monkeypatch.setattr(module, "CHUNK", 8)
+    for name, fit in (("unit_length", unit_length), ("whitened", whitened)):
+        parts = fit(known, "x")
+        assert torch.allclose(parts(known.images), whole[name](known.images), atol=1e-12), name
+    points, labels = known.images.double(), known.labels
+    centres = torch.stack([points[labels == c].mean(0) for c in range(5)])
+    assert torch.allclose(class_means(known), centres, atol=1e-12)
+    inside = (points - centres[labels]).numpy()
+    expected = shrunk_covariance(inside.T @ inside / (len(inside) - 5), shrinkage=module.SHRINKAGE)
+    matrix = whitened(known, "x").matrix
+    assert torch.allclose(matrix.T @ torch.from_numpy(expected) @ matrix, torch.eye(6).double(), atol=1e-9)

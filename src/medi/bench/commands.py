@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from medi.bench.grid import ALL, REGIMES, SCORES, Run, expand, parse_datasets, parse_list, parse_observations
 from medi.errors import InputError, unknown_name
+from medi.ray_option import RayCommand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,18 +35,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
 
 
-class _RunCommand(TyperCommand):
-    """Lets `--ray` stand without an address, which typer's options cannot."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Fill in the address of this machine where none is given."""
-        filled = []
-        for argument, following in zip(args, [*args[1:], "-"], strict=True):
-            filled += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
-        return super().parse_args(ctx, filled)
-
-
-@app.command("run", cls=_RunCommand)
+@app.command("run", cls=RayCommand)
 def run_command(
     dataset: Dataset,
     method: Methods,

@@ -1,4 +1,4 @@
-"""`--ray [ADDRESS]`: a grid on a Ray cluster, or on a Ray of this machine's own."""
+"""`--ray [ADDRESS]`: a grid or a pool of photos on a Ray cluster, or on a Ray of this machine's own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import socket
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from medi.bench.work import Order, Rows, do, rows_of_answer
+from medi.bench.work import Piece, Rows, do, rows_of_answer
 from medi.errors import InputError, LostError
 from medi.progress import Reporter
 
 LOCAL = "local"
-"""As an address: start a Ray on this machine for the time of the grid."""
+"""As an address: start a Ray on this machine for the time of the work."""
 RETRIES = 3
 """How often a piece of work is begun again whose worker or machine was lost."""
 SHOW_SECONDS = 1.0
@@ -27,12 +27,24 @@ class OnRay:
         cpus: Processors a piece of work asks for.
         gpus: GPUs it asks for; a fraction shares one.
         do: What does an order.
+        what: What the orders are, in the plural.
+        again: What to do where one of them is lost.
     """
 
-    def __init__(self, address: str, cpus: float = 1, gpus: float = 0, do: Callable[[str], str] = do) -> None:
+    def __init__(
+        self,
+        address: str,
+        cpus: float = 1,
+        gpus: float = 0,
+        do: Callable[[str], str] = do,
+        *,
+        what: str = "trainings",
+        again: str = "go on with --resume",
+    ) -> None:
         self.address, self.cpus, self.gpus, self.do = address, cpus, gpus, do
+        self.what, self.again = what, again
 
-    def __call__(self, orders: Sequence[Order], reporter: Reporter) -> Generator[Rows, None, None]:
+    def __call__(self, orders: Sequence[Piece], reporter: Reporter) -> Generator[Rows, None, None]:
         """Yield the rows of each order as it is finished."""
         ray = _import()
         ours = not ray.is_initialized()
@@ -40,14 +52,14 @@ class OnRay:
             self._connect(ray)
         task = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=RETRIES)(self.do)
         cpus, gpus = (ray.cluster_resources().get(kind, 0) for kind in ("CPU", "GPU"))
-        reporter.say(f"{len(orders)} trainings for {len(ray.nodes())} Ray nodes: {cpus:g} CPUs, {gpus:g} GPUs.")
+        reporter.say(f"{len(orders)} {self.what} for {len(ray.nodes())} Ray nodes: {cpus:g} CPUs, {gpus:g} GPUs.")
         waiting = {task.remote(order.as_json()): order for order in orders}
         try:
-            with reporter.track("grid", len(orders)) as tick:
+            with reporter.track(self.what, len(orders)) as tick:
                 while waiting:
                     ready, _ = ray.wait(list(waiting), timeout=SHOW_SECONDS)
                     for reference in ready:
-                        yield rows_of_answer(_answer(ray, reference, waiting.pop(reference)))
+                        yield rows_of_answer(self._answer(ray, reference, waiting.pop(reference)))
                     tick(len(orders) - len(waiting))
         finally:
             for reference in waiting:
@@ -56,8 +68,8 @@ class OnRay:
                 ray.shutdown()
 
     def _connect(self, ray: Any) -> None:
-        # Where data lies is the one thing of our environment that workers need; on a cluster, the same for all.
-        variables = {name: os.environ[name] for name in ("MEDI_DATA",) if name in os.environ}
+        # Where data lies is all of our environment that workers need; on a cluster, the same for all.
+        variables = {name: os.environ[name] for name in ("MEDI_DATA", "MEDI_CACHE") if name in os.environ}
         try:
             _knock(self.address)
             ray.init(
@@ -72,6 +84,16 @@ class OnRay:
                 f"--ray {self.address}: {reason}; start a cluster with `ray start --head`, or leave the address out."
             ) from error
 
+    def _answer(self, ray: Any, reference: Any, order: Piece) -> str:
+        try:
+            answer: str = ray.get(reference)
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise LostError(
+                f"Ray lost {order.describe()} ({reason}): what was finished is kept, {self.again}."
+            ) from error
+        return answer
+
 
 def _knock(address: str) -> None:
     """Fail at once where nobody listens: Ray itself would try for minutes."""
@@ -84,16 +106,5 @@ def _import() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError("--ray needs Ray: pip install 'medi[ray]', or use --jobs.") from error
+        raise InputError("--ray needs Ray: pip install 'medi[ray]', or leave it out.") from error
     return ray
-
-
-def _answer(ray: Any, reference: Any, order: Order) -> str:
-    try:
-        answer: str = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise LostError(
-            f"Ray lost {order.describe()} ({reason}): what was finished is kept, go on with --resume."
-        ) from error
-    return answer

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from medi.bench.grid import Run
 from medi.data.benchmarks import Benchmark, load
@@ -22,6 +22,17 @@ from medi.errors import InputError
 from medi.progress import Reporter, Silent, Tick
 
 Rows = list[dict[str, Any]]
+
+
+class Piece(Protocol):
+    """Work that can be done elsewhere."""
+
+    def as_json(self) -> str:
+        """One line, from which the other side knows what to do."""
+
+    def describe(self) -> str:
+        """The work in a few words."""
+
 
 Spread = Callable[[Sequence["Order"], Reporter], Generator[Rows, None, None]]
 """Has orders done elsewhere; yields the rows of each as it is finished, in any order, and each once.

@@ -49,7 +49,9 @@ class ImageSet:
         """A short digest of images, labels and names: the same on every device, cheap for large sets."""
         exact = torch.int64 if not self.images.is_floating_point() else torch.float64
         digest = sha256("\n".join(self.class_names).encode())
-        for part in (self.images.flatten(1).sum(1, dtype=exact), self.labels):
+        # A part at a time: to sum in another type torch copies all that is summed.
+        sums = [part.flatten(1).sum(1, dtype=exact) for part in torch.split(self.images, 4096)]
+        for part in (torch.cat(sums), self.labels):
             digest.update(part.cpu().numpy().tobytes())
         return digest.hexdigest()[:16]
 
@@ -79,7 +81,9 @@ class ImageSet:
         return ImageSet(self.images[keep], self.labels[keep], self.class_names, attributes)
 
     def of_classes(self, classes: Sequence[int]) -> ImageSet:
-        """The items of the given classes, renumbered 0, 1, … in the order given."""
+        """The items of the given classes, renumbered 0, 1, … in the order given; nothing is copied if that is all."""
+        if list(classes) == list(range(self.n_classes)) and bool((self.labels >= 0).all()):
+            return self
         number = torch.full((self.n_classes,), -1, dtype=torch.int64, device=self.labels.device)
         number[list(classes)] = torch.arange(len(classes), device=self.labels.device)
         labels = torch.where(self.labels >= 0, number[self.labels], -1)

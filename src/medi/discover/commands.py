@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medi.errors import InputError
-from medi.progress import Reporter
+from medi.progress import Reporter, Silent
 
 if TYPE_CHECKING:
     from medi.data.folders import Skipped
@@ -22,6 +23,7 @@ SHOWN = 5
 """Skipped files named on the terminal; the rest are counted."""
 
 FORCE = typer.Option("--force", help="Replace what an earlier run wrote.")
+RAY = typer.Option(help="Have photos encoded by a Ray cluster, or a Ray of this machine.", metavar="[ADDRESS]")
 
 
 def discover(
@@ -44,17 +46,21 @@ def discover(
     export: Annotated[bool, typer.Option("--export", help="Also copy the photos into `groups/<cluster>/`.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print discovery.json rather than a summary.")] = False,
     force: Annotated[bool, FORCE] = False,
+    ray: Annotated[str | None, RAY] = None,
 ) -> None:
     """Group photos of things never seen, using what known classes teach.
 
     Writes report.html (look at it first), clusters.csv, discovery.json and model/. Bad files are skipped and listed.
-    An interrupted run continues when it is repeated.
+    An interrupted run continues when it is repeated. torchrun and --ray share the work among processes and machines
+    (docs/cluster.md).
     """
     wanted = _classes(classes)
     from medi.discover.pipeline import Arguments, run_discover
 
     arguments = Arguments(known, novel, out, wanted, method, encoder, seed, device, export)
-    outcome = run_discover(arguments, Reporter(), force=force)
+    outcome = run_discover(arguments, _reporter(), force=force, ray=ray)
+    if outcome is None:  # another process of ours goes on
+        return
     if as_json:
         typer.echo(json.dumps(outcome.facts, indent=1))
     else:
@@ -66,15 +72,27 @@ def assign(
     images: Annotated[Path, typer.Option(help="Folder with new photos.")],
     out: Annotated[Path, typer.Option(help="CSV file to write: path, kind, label, confidence.")],
     force: Annotated[bool, FORCE] = False,
+    ray: Annotated[str | None, RAY] = None,
 ) -> None:
-    """Recognise discovered groups and known classes in new photos; what is neither is called `none`."""
+    """Recognise discovered groups and known classes in new photos; what is neither is called `none`.
+
+    Any number of photos: only a few are held at a time. torchrun and --ray share the work among processes and
+    machines (docs/cluster.md).
+    """
     from medi.discover.assign import run_assign
 
-    assigned = run_assign(model, images, out, Reporter(), force=force)
+    assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray)
+    if assigned is None:  # another process of ours goes on
+        return
     console = Console()
     counts = ", ".join(f"{assigned.kinds[kind]} {kind}" for kind in ("novel", "known", "none"))
     _say(console, f"{sum(assigned.kinds.values())} photos: {counts}. In {out}.")
     _list_skipped(assigned.skipped)
+
+
+def _reporter() -> Reporter:
+    """Progress for the person at the terminal; of several processes that torchrun started the first one reports."""
+    return Reporter() if os.environ.get("RANK", "0") == "0" else Silent()
 
 
 def _classes(text: str) -> int | Literal["auto"]:

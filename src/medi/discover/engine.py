@@ -23,21 +23,20 @@ from medi.discover.evidence import Choice, candidate_names, choose, enough, fit,
 from medi.discover.map import map_positions
 from medi.discover.projector import DiscoverySettings, teach
 from medi.discover.recogniser import Recogniser, left_out_distances, make_recogniser, with_limits_of
-from medi.discover.representation import Representation
-from medi.discover.result import ClassCount, Diagnosis, Discovery, Neighbour
+from medi.discover.representation import Representation, chunks
+from medi.discover.rest import MOST_GROUPED, draw, with_rest
+from medi.discover.result import SURE, ClassCount, Diagnosis, Discovery, Neighbour
 from medi.errors import InputError
 from medi.methods import method_of
 from medi.progress import Silent
 from medi.train.loop import Desk
 
-__all__ = ["DiscoverySettings", "discover_groups"]
+__all__ = ["MOST_GROUPED", "DiscoverySettings", "discover_groups"]
 
 NEIGHBOURS = 3
 """Nearest known classes named for each group."""
 FEWEST_ITEMS, MOST_ASKED = 3, 4000
 """Items that a known class needs to be asked anything, and items of all classes that are asked."""
-SURE = 2 / 3
-"""An item whose confidence is below this is marked as doubtful: it is less than twice as likely there as elsewhere."""
 VIEWS = 3
 """Augmented copies of the images that a stable grouping should survive."""
 
@@ -49,7 +48,8 @@ def discover_groups(
 
     Args:
         known: Labelled items: vectors (n, d) float, or images (n, c, h, w) uint8. There may be none.
-        novel: Unlabelled items (m, …) of the same kind. There may be none.
+        novel: Unlabelled items (m, …) of the same kind. There may be none; of more than `MOST_GROUPED`, so many drawn
+            at random are grouped, and the others join the nearest group.
         settings: Number of classes, method, network.
         desk: Device, seed, folder for checkpoints and progress.
     """
@@ -60,6 +60,8 @@ def discover_groups(
     desk.reporter.say(_announce(choice))
     if not len(novel):
         return _nothing(known, choice, representation)
+    everything, drawn = novel, draw(len(novel), desk.seed)
+    novel = everything[drawn] if len(drawn) < len(everything) else everything
     points = representation(novel)
     pools = _pools(asked, choice, representation, settings, desk)
     count = _count(points, ward(points), pools, settings, desk)
@@ -75,7 +77,10 @@ def discover_groups(
         generator=desk.generator(stream=5),
     )
     diagnosis = diagnose(choice, pools, novel, stability, count)
-    return _describe(points, labels, count, diagnosis, choice, recogniser, desk), recogniser
+    discovery = _describe(points, labels, count, diagnosis, choice, recogniser, desk)
+    if len(novel) < len(everything):
+        return with_rest(discovery, recogniser, everything, drawn)
+    return discovery, recogniser
 
 
 def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> ImageSet:
@@ -88,7 +93,7 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
                 f"{what} items are {items.dtype} of shape {tuple(items.shape)}: "
                 "give float vectors (n, d) or uint8 images (n, c, h, w)."
             )
-        if items.is_floating_point() and not items.isfinite().all():
+        if items.is_floating_point() and not all(bool(part.isfinite().all()) for part in chunks(items)):
             raise InputError(f"some {what} items hold NaN or infinite numbers: repair or drop them.")
     if len(known) and len(novel) and known.images.shape[1:] != novel.shape[1:]:
         raise InputError(
@@ -97,9 +102,10 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
         )
     if not len(known) and not len(novel):
         raise InputError("there is neither a known nor a novel item: give some.")
-    if settings.classes != "auto" and 0 < len(novel) < settings.classes:
+    grouped = min(len(novel), MOST_GROUPED)
+    if settings.classes != "auto" and 0 < grouped < settings.classes:
         raise InputError(
-            f"{settings.classes} classes were asked for but there are {len(novel)} novel items: ask for fewer."
+            f"{settings.classes} classes were asked for but there are {grouped} novel items to group: ask for fewer."
         )
     known = known.to("cpu")
     counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)
@@ -109,9 +115,10 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoverySettings) -> Ima
 def _large_classes(known: ImageSet, seed: int) -> ImageSet:
     """The known classes with enough items to be asked about, and no more items than it takes."""
     counts = torch.bincount(known.labels, minlength=known.n_classes)
-    asked = known.of_classes((counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist())
+    large = (counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist()
+    asked = replace(known, images=torch.arange(len(known))).of_classes(large)  # indices: the items are not copied yet
     keep = thin(asked.labels, MOST_ASKED, torch.Generator().manual_seed(seed))
-    return asked if len(keep) == len(asked) else ImageSet(asked.images[keep], asked.labels[keep], asked.class_names)
+    return ImageSet(known.images[asked.images[keep]], asked.labels[keep], asked.class_names)
 
 
 def _choose(known: ImageSet, asked: ImageSet, settings: DiscoverySettings, desk: Desk) -> Choice:
@@ -192,7 +199,8 @@ def _grouper(
     if known.n_classes < 2:
         raise InputError(f"method {settings.method} learns from known classes: give two or more, or use mp or kmeans.")
     if novel.ndim == 2:
-        known, novel = replace(known, images=representation(known.images).float()), points.float()
+        prepared = torch.cat([representation(part).float() for part in chunks(known.images)])
+        known, novel = replace(known, images=prepared), points.float()
     learner = teach(known, k, settings, desk)
     encoded = learner.encode(novel.to(desk.device))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from PIL import Image
 
 from medi.data.cache import FeatureCache
 from medi.data.folders import Found, Skipped, class_of, find_photos
@@ -36,12 +35,14 @@ class Material:
         novel: Its rows are the unlabelled photos.
         skipped: Files that could not be used, with their paths as the user gave them.
         warnings: Plain sentences about what looks like a mistake.
+        encoded: How many photos had to be encoded, because their arrays were not kept.
     """
 
     known: ImageSet
     novel: Reading
     skipped: tuple[Skipped, ...]
     warnings: tuple[str, ...]
+    encoded: int
 
 
 def find_folders(known: Path, novel: Path) -> Folders:
@@ -62,20 +63,11 @@ def find_folders(known: Path, novel: Path) -> Folders:
     return Folders(Found(known, in_class, photos.skipped + beside), unlabelled)
 
 
-def read_material(
-    folders: Folders,
-    encoder: Encoder,
-    cache: FeatureCache,
-    reporter: Reporter,
-    thumbnail: Callable[[Image.Image], bytes] | None = None,
-) -> Material:
+def read_material(folders: Folders, encoder: Encoder, reporter: Reporter) -> Material:
     """Read the photos; what cannot be read is skipped, and too little left is an error."""
+    cache = FeatureCache(encoder.identity, reporter)
     known = read_photos(folders.known.root, folders.known.paths, encoder, cache, reporter, title="reading known photos")
-    novel = read_photos(
-        *(folders.novel.root, folders.novel.paths, encoder, cache, reporter),
-        title="reading novel photos",
-        thumbnail=thumbnail,
-    )
+    novel = read_photos(folders.novel.root, folders.novel.paths, encoder, cache, reporter, title="reading novel photos")
     for reading, root, flag in ((known, folders.known.root, "--known"), (novel, folders.novel.root, "--novel")):
         if not reading.paths:
             first = reading.skipped[0]
@@ -97,7 +89,8 @@ def read_material(
         *_small_classes(classes),
         *_same_photos(known, classes, novel),
     )
-    return Material(ImageSet(known.arrays, labels, tuple(names)), novel, tuple(skipped), warnings)
+    known_set = ImageSet(known.arrays, labels, tuple(names))
+    return Material(known_set, novel, tuple(skipped), warnings, known.encoded + novel.encoded)
 
 
 def _lost_classes(paths: Sequence[str], names: Sequence[str]) -> list[str]:

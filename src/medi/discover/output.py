@@ -18,15 +18,15 @@ from typing import Any
 
 from medi.discover.result import Discovery
 from medi.errors import InputError
-from medi.files import input_errors, make_folder, write_atomically
+from medi.files import input_errors, make_folder, remove_leftovers, write_atomically, written_atomically
 
 CLUSTERS, DISCOVERY, REPORT = "clusters.csv", "discovery.json", "report.html"
 MODEL, GROUPS, WORK = "model", "groups", "work"
 UNFINISHED = "unfinished.json"
 
 
-def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> Path:
-    """Make the output folder ours, or say why not; returns where work in progress goes.
+def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> None:
+    """Make the output folder ours, or say why not.
 
     New and empty folders are taken, unfinished ones with the same arguments continued. Anything else needs `force`,
     which replaces what an earlier run wrote and leaves other files alone.
@@ -38,14 +38,13 @@ def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> Path:
     if DISCOVERY in there and not force:
         raise InputError(f"{out} holds a finished discovery: choose another --out, or replace it with --force.")
     if DISCOVERY not in there and UNFINISHED in there and _read(out / UNFINISHED) == wanted:
-        return out / WORK
+        return
     if there - {UNFINISHED} and not force:
         holds = "an unfinished discovery with other arguments" if UNFINISHED in there else "other files"
         raise InputError(f"{out} holds {holds}: choose another --out, or use --force to write there all the same.")
     with input_errors(out, "empty"):
         _clear(out)
     write_atomically(out / UNFINISHED, _json(wanted))
-    return out / WORK
 
 
 def finish(out: Path, facts: Mapping[str, Any]) -> None:
@@ -54,22 +53,25 @@ def finish(out: Path, facts: Mapping[str, Any]) -> None:
     with input_errors(out, "tidy up"):
         (out / UNFINISHED).unlink(missing_ok=True)
         shutil.rmtree(out / WORK, ignore_errors=True)
+    for folder in (out, out / MODEL):
+        remove_leftovers(folder, "*")
 
 
 def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> None:
     """One row a novel photo: path, cluster, confidence, nearest_known."""
     columns = paths, discovery.labels, discovery.confidence, discovery.nearest_known
-    rows = [(name, label, f"{sure:.4f}", known) for name, label, sure, known in zip(*columns, strict=True)]
+    rows = ((name, label, f"{sure:.4f}", known) for name, label, sure, known in zip(*columns, strict=True))
     write_csv(path, ("path", "cluster", "confidence", "nearest_known"), rows)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table, atomically; names that are not unicode come out as the bytes that they are on disk."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_atomically(path, buffer.getvalue().encode(errors="surrogateescape"))
+    """A table, atomically and as the rows come; names that are not unicode come out as the bytes they are on disk."""
+    with written_atomically(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        text.detach()  # flushes, and leaves the file open
 
 
 def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int]) -> list[str]:

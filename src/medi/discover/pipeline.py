@@ -5,30 +5,30 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-import torch
-
 from medi import __version__
-from medi.data.cache import FeatureCache
 from medi.data.facts import PHOTO
+from medi.data.reading import read_thumbnails
 from medi.discover import output
-from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.material import Material, find_folders, read_material
+from medi.discover.engine import MOST_GROUPED, DiscoverySettings, discover_groups
+from medi.discover.material import Folders, Material, find_folders, read_material
+from medi.discover.recogniser import Recogniser
 from medi.discover.result import Discovery
 from medi.discover.saved import choose_encoder, save_model
+from medi.discover.share import complain, on_ray, share
 from medi.errors import InputError
 from medi.files import write_atomically
 from medi.licence import WEIGHTS
 from medi.methods import method_of
 from medi.nets.pretrained import DEFAULT, Encoder
 from medi.progress import Reporter
-from medi.report.page import Item, render, thumbnail
+from medi.report.page import Item, render, shown_items, thumbnail
+from medi.train import ranks
 from medi.train.devices import choose_device, cpu_threads, describe_device
 from medi.train.loop import Desk
 
@@ -68,8 +68,24 @@ class Outcome:
     facts: Mapping[str, Any]
 
 
-def run_discover(arguments: Arguments, reporter: Reporter, *, force: bool = False) -> Outcome:
-    """Read, group, write; what is at fault is said before anything long begins."""
+@dataclass(frozen=True)
+class _Found:
+    """What became of the photos; `read` is when they had been read."""
+
+    material: Material
+    discovery: Discovery
+    recogniser: Recogniser
+    read: float
+
+
+def run_discover(
+    arguments: Arguments, reporter: Reporter, *, force: bool = False, ray: str | None = None
+) -> Outcome | None:
+    """Read, group, write; what is at fault is said before anything long begins.
+
+    Under torchrun the ranks share the encoding of photos and the training of a network on them; the first one does
+    everything else, and None is returned to the others.
+    """
     start = monotonic()
     method_of(arguments.method)
     device = choose_device(arguments.device)
@@ -78,30 +94,25 @@ def run_discover(arguments: Arguments, reporter: Reporter, *, force: bool = Fals
     for flag, folder in (("--known", arguments.known), ("--novel", arguments.novel)):
         if arguments.out.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"--out {arguments.out} lies inside {flag} {folder}: choose a folder outside it.")
-    encoder = choose_encoder(arguments.encoder, device)
-    work = output.claim(arguments.out, arguments.as_facts(), force=force)
-    cache = FeatureCache(encoder.identity, reporter)
-    try:
-        material = read_material(folders, encoder, cache, reporter, thumbnail)
-    finally:
-        cache.close()
-    _check_numbers(arguments, len(material.novel.paths))
-    for warning in material.warnings:
-        reporter.say(f"Note: {warning}")
-    read = monotonic()
-    desk = Desk(device, arguments.seed, work, reporter)
-    settings = DiscoverySettings(
-        classes=arguments.classes,
-        method=arguments.method,
-        network=encoder.network or DiscoverySettings.network,
-        augmentation=PHOTO,
-    )
-    # Features are small: threads only wait for each other. Networks that are trained on images are not.
-    with nullcontext() if encoder.network else cpu_threads(1):
-        discovery, recogniser = discover_groups(material.known, material.novel.arrays, settings, desk)
-    seconds = {"reading": read - start, "grouping": monotonic() - read}
-    save_model(arguments.out / output.MODEL, recogniser, encoder)
-    facts = _facts(arguments, material, discovery, encoder, device, seconds)
+    spread = None if ray is None else on_ray(ray, arguments.device)
+    with ranks.joined(device):
+        first, machine = ranks.is_first(), describe_device(device)
+        encoder = choose_encoder(arguments.encoder, device)
+        desk = Desk(device, arguments.seed, arguments.out / output.WORK, reporter)
+        if first:
+            output.claim(arguments.out, arguments.as_facts(), force=force)
+        shared = share([folders.known, folders.novel], encoder, arguments.device, spread, reporter)
+        if encoder.network:
+            found = _find(arguments, folders, encoder, desk, shared=shared)
+    if not first:
+        return None
+    if not encoder.network:  # features are small: sharing would cost more than it saves
+        with cpu_threads(1):  # and threads would only wait for each other
+            found = _find(arguments, folders, encoder, desk, shared=shared)
+    material, discovery = found.material, found.discovery
+    seconds = {"reading": found.read - start, "grouping": monotonic() - found.read}
+    save_model(arguments.out / output.MODEL, found.recogniser, encoder)
+    facts = _facts(arguments, material, discovery, encoder, machine, seconds)
     output.write_clusters(arguments.out / output.CLUSTERS, material.novel.paths, discovery)
     if arguments.export:
         novel = material.novel.paths
@@ -111,12 +122,45 @@ def run_discover(arguments: Arguments, reporter: Reporter, *, force: bool = Fals
     return Outcome(discovery, facts)
 
 
+def _find(arguments: Arguments, folders: Folders, encoder: Encoder, desk: Desk, *, shared: bool) -> _Found:
+    """Read the photos and group the novel ones."""
+    material = read_material(folders, encoder, desk.reporter)
+    if shared:
+        complain(material.encoded, desk.reporter)
+    novel = len(material.novel.paths)
+    _check_numbers(arguments, novel)
+    if novel > MOST_GROUPED:
+        material = replace(material, warnings=(*material.warnings, _too_many(novel)))
+    for warning in material.warnings:
+        desk.reporter.say(f"Note: {warning}")
+    read = monotonic()
+    settings = DiscoverySettings(
+        classes=arguments.classes,
+        method=arguments.method,
+        network=encoder.network or DiscoverySettings.network,
+        augmentation=PHOTO,
+    )
+    discovery, recogniser = discover_groups(material.known, material.novel.arrays, settings, desk)
+    return _Found(material, discovery, recogniser, read)
+
+
+def _too_many(novel: int) -> str:
+    return (
+        f"the groups were found among {MOST_GROUPED:,} of the {novel:,} novel photos, drawn at random; each of the "
+        "others joined the nearest group. A class with few photos among so many may have been missed."
+    )
+
+
 def _check_numbers(arguments: Arguments, novel: int) -> None:
-    if arguments.classes != "auto" and arguments.classes > novel:
+    if arguments.classes == "auto":
+        return
+    if arguments.classes > novel:
         raise InputError(
             f"--classes {arguments.classes} asks for more groups than the {novel} photos in --novel "
             f"{arguments.novel} can make: lower it, or use auto."
         )
+    if arguments.classes > MOST_GROUPED:
+        raise InputError(f"--classes {arguments.classes} asks for more than {MOST_GROUPED} groups: lower it.")
 
 
 def _facts(
@@ -124,7 +168,7 @@ def _facts(
     material: Material,
     discovery: Discovery,
     encoder: Encoder,
-    device: torch.device,
+    machine: str,
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """What `discovery.json` says."""
@@ -134,7 +178,7 @@ def _facts(
         "arguments": arguments.as_facts(),
         "command": arguments.command(),
         "versions": {"medi": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
-        "device": describe_device(device),
+        "device": machine,
         "seed": arguments.seed,
         "encoder": {"name": encoder.name, "identity": encoder.identity},
         "n_classes": discovery.count.k,
@@ -160,8 +204,11 @@ def _facts(
 
 
 def _write_report(arguments: Arguments, material: Material, discovery: Discovery, facts: Mapping[str, Any]) -> None:
-    items = [Item(*pair) for pair in zip(material.novel.paths, material.novel.thumbnails, strict=True)]
-    shown = {
+    paths = material.novel.paths
+    shown = sorted(number for group in shown_items(discovery) for number in group)
+    pictures = dict(zip(shown, read_thumbnails(arguments.novel, [paths[i] for i in shown], thumbnail), strict=True))
+    items = [Item(path, pictures.get(number, b"")) for number, path in enumerate(paths)]
+    about = {
         "Known": f"{facts['known_photos']} photos of {facts['known_classes']} classes",
         "Encoder": arguments.encoder,
         "Method": arguments.method,
@@ -171,7 +218,7 @@ def _write_report(arguments: Arguments, material: Material, discovery: Discovery
         "Time": f"{sum(facts['seconds'].values()):.0f} s",
     }
     if arguments.encoder == DEFAULT:
-        shown["Licence"] = WEIGHTS
-    shown |= {"Note" if not i else f"Note {i + 1}": text for i, text in enumerate(material.warnings)}
-    page = render(discovery, items, material.skipped, arguments.command(), shown)
+        about["Licence"] = WEIGHTS
+    about |= {"Note" if not i else f"Note {i + 1}": text for i, text in enumerate(material.warnings)}
+    page = render(discovery, items, material.skipped, arguments.command(), about)
     write_atomically(arguments.out / output.REPORT, page.encode(errors="replace"))

@@ -9,7 +9,7 @@ import torch
 
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.discover.representation import Representation, as_they_are, principal
+from medi.discover.representation import Representation, as_they_are, chunks, principal
 from medi.errors import InputError
 from medi.methods import Learner, Method, Plan, method_of
 from medi.methods.mp import MPConfig
@@ -100,7 +100,8 @@ def trains_network(settings: DiscoverySettings, *, vectors: bool) -> bool:
 def projector(known: ImageSet, settings: DiscoverySettings, desk: Desk, name: str) -> Representation:
     """Features meta-trained on the known classes."""
     base = principal(known, WIDTH, desk.seed)
-    prepared = replace(known, images=base.prepare(known.images).float())
+    parts = [base.prepare(part).float() for part in chunks(known.images)]
+    prepared = replace(known, images=torch.cat(parts))
     learner = teach(prepared, min(MOST_WAY, known.n_classes), settings, desk)
     return base.with_network(name, network_of(learner), "mlp", unit=True)
 

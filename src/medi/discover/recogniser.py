@@ -13,8 +13,8 @@ from torch import Tensor
 from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
 from medi.data.images import ImageSet
-from medi.discover.evidence import Split
-from medi.discover.representation import Representation
+from medi.discover.evidence import Split, thin
+from medi.discover.representation import Representation, class_means
 from medi.errors import InputError
 from medi.files import make_folder
 from medi.methods.embedding import best_temperature
@@ -24,6 +24,8 @@ FILE = "recogniser.safetensors"
 FORMAT = "medi-recogniser-1"
 OTHERS = 5
 """Means, beside the nearest, that an item's strangeness goes by."""
+MOST_ASKED = 4000
+"""Known items that set the temperature."""
 UNCALIBRATED = 0.95
 """Share of the items in hand that are accepted where no known class can play "none"."""
 
@@ -174,16 +176,16 @@ def make_recogniser(
         group_sizes: (k,) items in each.
         splits: Known classes of which some play "none"; without any, limits are set by the items in hand.
     """
-    points = representation(known.images)
     counts = torch.bincount(known.labels, minlength=known.n_classes)
-    classes = means(points, known.labels, known.n_classes) if known.n_classes else groups[:0]
+    classes = class_means(known, representation) if known.n_classes else groups[:0]
     sizes = torch.cat([group_sizes, counts]).double()
     recogniser = Recogniser(
         representation, groups, classes, known.class_names, sizes, 1.0, (torch.inf, torch.inf), False
     )
     if known.n_classes:
-        own = left_out_distances(points, known.labels, classes, counts)
-        recogniser = replace(recogniser, temperature=best_temperature(own, known.labels, points.shape[1]))
+        few = thin(known.labels, MOST_ASKED, torch.Generator().manual_seed(0))
+        own = left_out_distances(representation(known.images[few]), known.labels[few], classes, counts)
+        recogniser = replace(recogniser, temperature=best_temperature(own, known.labels[few], classes.shape[1]))
     if splits:
         return replace(recogniser, limits=_limits(splits, representation.name), calibrated=True)
     return recogniser

@@ -6,7 +6,7 @@ recognition and diagnosis go by. It can be saved, so it holds tensors and names,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from medi.cluster.trees import means
 from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.nets import NETWORKS, Network, build
 from medi.nets.encode import in_batches
 from medi.train.checkpoint import under_prefix, with_prefix
+
+CHUNK = 4096
+"""Items that become points at a time: of many, points take more memory than the items, and only sums are needed."""
 
 SHRINKAGE = 0.2
 """Part of the within-class covariance that is replaced by a round one of the same size."""
@@ -116,6 +118,25 @@ class Representation:
         return plain.with_network(plain.name, network, architecture, unit=bool(facts["unit_after"]))
 
 
+def chunks(items: Tensor) -> tuple[Tensor, ...]:
+    """Items (n, …), `CHUNK` at a time."""
+    parts: tuple[Tensor, ...] = torch.split(items, CHUNK)
+    return parts
+
+
+def class_means(known: ImageSet, represent: Callable[[Tensor], Tensor] = Tensor.double) -> Tensor:
+    """Mean (c, e) float64 of the points of each known class, every one of which must have items."""
+    total = torch.zeros(known.n_classes, represent(known.images[:1]).shape[1], dtype=torch.float64)
+    for items, labels in zip(chunks(known.images), chunks(known.labels), strict=True):
+        total.index_add_(0, labels, represent(items))
+    return total / torch.bincount(known.labels, minlength=known.n_classes)[:, None]
+
+
+def _mean(items: Tensor) -> Tensor:
+    """Mean (d,) float64 of items (n, d)."""
+    return torch.stack([part.double().sum(0) for part in chunks(items)]).sum(0) / len(items)
+
+
 def as_they_are(items: Tensor, name: str) -> Representation:
     """Features, or pixels, unchanged."""
     return Representation(name, tuple(items.shape[1:]))
@@ -123,12 +144,18 @@ def as_they_are(items: Tensor, name: str) -> Representation:
 
 def unit_length(known: ImageSet, name: str) -> Representation:
     """Known features' mean subtracted, then length 1: the angle is what counts."""
-    return Representation(name, tuple(known.images.shape[1:]), shift=known.images.double().mean(0), unit=True)
+    return Representation(name, tuple(known.images.shape[1:]), shift=_mean(known.images), unit=True)
 
 
 def principal(known: ImageSet, width: int, seed: int = 0) -> Representation:
-    """Known features' mean subtracted, the `width` directions in which they differ most, length 1."""
-    points = known.images.double()
+    """Known features' mean subtracted, the `width` directions in which they differ most, length 1.
+
+    Of many items a part, drawn at random, is asked: it shows the same directions.
+    """
+    some = known.images
+    if len(some) > 2 * CHUNK:
+        some = some[torch.randperm(len(some), generator=torch.Generator().manual_seed(seed))[: 2 * CHUNK].sort().values]
+    points = some.double()
     centred = points - points.mean(0)
     width = min(width, *points.shape)
     with torch.random.fork_rng(devices=[]):  # the search for directions starts at random
@@ -150,13 +177,16 @@ def whitened(known: ImageSet, name: str, shrinkage: float = SHRINKAGE) -> Repres
         name: What to call it.
         shrinkage: Above 0, so that the covariance can be inverted, to 1, where nothing is whitened.
     """
-    points = known.images.double()
-    inside = points - means(points, known.labels, known.n_classes)[known.labels]
-    covariance = inside.T @ inside / max(1, len(points) - known.n_classes)
+    centres, width = class_means(known), known.images.shape[1]
+    covariance = torch.zeros(width, width, dtype=torch.float64)
+    for items, labels in zip(chunks(known.images), chunks(known.labels), strict=True):
+        inside = items.double() - centres[labels]
+        covariance += inside.T @ inside
+    covariance /= max(1, len(known) - known.n_classes)
     scale = covariance.diagonal().mean()
     if not scale > 0:  # every class is a single point: there is nothing to whiten by
         return unit_length(known, name)
-    identity = torch.eye(len(covariance), dtype=points.dtype)
+    identity = torch.eye(width, dtype=torch.float64)
     lower = torch.linalg.cholesky((1 - shrinkage) * covariance + shrinkage * scale * identity)
     matrix = torch.linalg.solve_triangular(lower, identity, upper=False).T.contiguous()
-    return Representation(name, tuple(known.images.shape[1:]), points.mean(0), matrix, unit=True)
+    return Representation(name, tuple(known.images.shape[1:]), _mean(known.images), matrix, unit=True)

@@ -13,6 +13,10 @@ Verdict = Literal["trustworthy", "doubtful", "no help"]
 """no help: the known classes teach nothing that the novel ones share."""
 
 
+SURE = 2 / 3
+"""An item whose confidence is below this is marked as doubtful: it is less than twice as likely there as elsewhere."""
+
+
 @dataclass(frozen=True)
 class ClassCount:
     """How many novel classes there are, and how that was found.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -42,7 +43,7 @@ _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2
 
 @dataclass(frozen=True)
 class Item:
-    """A novel picture: its path as the user knows it, and its thumbnail as JPEG."""
+    """A novel picture: its path as the user knows it, and its thumbnail as JPEG (not looked at if it is not shown)."""
 
     path: str
     thumbnail: bytes
@@ -72,32 +73,20 @@ class _Group:
     Attributes:
         number: As in `clusters.csv`.
         hue: Of its colour, in degrees.
-        members: All of its pictures, the most typical one first, doubtful ones last.
-        room: How many of them can be shown.
+        size: How many pictures it has.
+        confidence: Their mean.
+        doubtful: How many of them are.
+        shown: Those of them that there is room for.
         neighbours: Its nearest known classes.
     """
 
     number: int
     hue: float
-    members: tuple[_Picture, ...]
-    room: int
+    size: int
+    confidence: float
+    doubtful: int
+    shown: tuple[_Picture, ...]
     neighbours: tuple[Neighbour, ...]
-
-    @property
-    def shown(self) -> tuple[_Picture, ...]:
-        """All, or the first and the last: the most typical and the most doubtful ones say most."""
-        if len(self.members) <= self.room:
-            return self.members
-        last = self.room // 2
-        return self.members[: self.room - last] + self.members[len(self.members) - last :]
-
-    @property
-    def confidence(self) -> float:
-        return sum(picture.confidence for picture in self.members) / max(len(self.members), 1)
-
-    @property
-    def doubtful(self) -> int:
-        return sum(picture.doubtful for picture in self.members)
 
 
 def thumbnail(image: Image.Image, size: int = SIZE, limit: int = LIMIT) -> bytes:
@@ -167,7 +156,7 @@ def render(
         figures=words.figures(discovery.diagnosis),
         groups=groups,
         headline=words.headline(discovery),
-        partial=any(len(group.shown) < len(group.members) for group in groups),
+        partial=any(len(group.shown) < group.size for group in groups),
         # Typical pictures last, on top of the others: they are drawn in this order.
         points=sorted((p for group in groups for p in group.shown), key=lambda p: (p.typical, p.group)),
         radius=round(min(30.0, max(11.0, 300 / sqrt(max(len(items), 1)))), 1),
@@ -180,33 +169,53 @@ def render(
     )
 
 
-def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
-    members: list[list[_Picture]] = [[] for _ in range(discovery.count.k)]
-    # Neighbouring numbers get hues far apart.
-    hues = [round((215 + number * _GOLDEN_ANGLE) % 360, 1) for number in range(discovery.count.k)]
+def shown_items(discovery: Discovery) -> list[list[int]]:
+    """Which items of each group a page shows, by number: the most typical one first, doubtful ones last.
+
+    All, or the first and the last of each group: the most typical and the most doubtful ones say most.
+    """
+    members: list[list[int]] = [[] for _ in range(discovery.count.k)]
+    for number, label in enumerate(discovery.labels):
+        members[label].append(number)
+    room = MOST if len(discovery.labels) <= MOST else max(1, MOST // len(members))
     medoids = set(discovery.medoids)
-    for number, (item, label) in enumerate(zip(items, discovery.labels, strict=True)):
-        x, y = discovery.positions[number]
-        picture = _Picture(
-            number=number,
-            path=item.path,
-            source=Markup("data:image/jpeg;base64," + b64encode(item.thumbnail).decode()),
-            group=label,
-            hue=hues[label],
-            confidence=discovery.confidence[number],
-            doubtful=discovery.doubtful[number],
-            typical=number in medoids,
-            nearest=discovery.nearest_known[number],
-            x=round(50 + 900 * x, 1),
-            y=round(50 + 900 * y, 1),
-        )
-        members[label].append(picture)
-    for pictures in members:
-        pictures.sort(key=lambda picture: (not picture.typical, picture.doubtful, -picture.confidence))
-    room = len(items) if len(items) <= MOST else max(1, MOST // len(members))
-    return tuple(
-        _Group(number, hues[number], tuple(pictures), room, discovery.neighbours[number])
-        for number, pictures in enumerate(members)
+    shown = []
+    for numbers in members:
+        numbers.sort(key=lambda i: (i not in medoids, discovery.doubtful[i], -discovery.confidence[i]))
+        last = room // 2 if len(numbers) > room else 0
+        shown.append(numbers[: room - last] + numbers[len(numbers) - last :])
+    return shown
+
+
+def _groups(discovery: Discovery, items: Sequence[Item]) -> tuple[_Group, ...]:
+    sizes, doubtful, total = Counter(discovery.labels), Counter[int](), defaultdict[int, float](float)
+    for label, sure, unsure in zip(discovery.labels, discovery.confidence, discovery.doubtful, strict=True):
+        doubtful[label] += unsure
+        total[label] += sure
+    groups = []
+    for number, shown in enumerate(shown_items(discovery)):
+        hue = round((215 + number * _GOLDEN_ANGLE) % 360, 1)  # neighbouring numbers get hues far apart
+        pictures = tuple(_picture(discovery, items[i], i, hue) for i in shown)
+        size = sizes[number]
+        confidence = total[number] / max(size, 1)
+        groups.append(_Group(number, hue, size, confidence, doubtful[number], pictures, discovery.neighbours[number]))
+    return tuple(groups)
+
+
+def _picture(discovery: Discovery, item: Item, number: int, hue: float) -> _Picture:
+    x, y = discovery.positions[number]
+    return _Picture(
+        number=number,
+        path=item.path,
+        source=Markup("data:image/jpeg;base64," + b64encode(item.thumbnail).decode()),
+        group=discovery.labels[number],
+        hue=hue,
+        confidence=discovery.confidence[number],
+        doubtful=discovery.doubtful[number],
+        typical=number in discovery.medoids,
+        nearest=discovery.nearest_known[number],
+        x=round(50 + 900 * x, 1),
+        y=round(50 + 900 * y, 1),
     )
 
 

@@ -1,4 +1,4 @@
-"""One training on several processes: `torchrun --nproc-per-node N -m medi bench run …`.
+"""One job on several processes: `torchrun --nproc-per-node N -m medi bench run …`, or `discover`, or `assign`.
 
 Every rank runs the same program on the same random draws. What costs time, the forward and backward passes, is done in
 parts: a rank takes its `part` of a batch, ranks put their outputs together (`gather`, `mean`), and everyone goes on
@@ -30,6 +30,11 @@ PATIENCE = timedelta(hours=2)
 """How long a rank waits for the others: the first one also writes checkpoints. A dead one is noticed at once."""
 
 
+def asked_for() -> int:
+    """Number of processes that torchrun started, 1 outside it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def count() -> int:
     """Number of ranks, 1 outside torchrun."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
@@ -48,7 +53,7 @@ def is_first() -> bool:
 @contextmanager
 def joined(device: torch.device) -> Iterator[None]:
     """Work with the other processes that torchrun started, if it did; each takes the GPU of its local number."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if asked_for() == 1:
         yield
         return
     backend = "gloo"
@@ -110,6 +115,12 @@ def copy_from_first(*tensors: Tensor) -> None:
                 dist.broadcast(tensor.detach(), 0)
 
 
+def wait() -> None:
+    """Return once every rank has come here."""
+    if count() > 1:
+        _reduce(torch.zeros(1))
+
+
 def from_first(read: Callable[[], bytes]) -> bytes:
     """What the first rank reads; the others need not see its files."""
     if count() == 1:
@@ -165,4 +176,6 @@ def _asked_to_go(number: int, frame: object) -> None:
 
 
 def _lost(what: str) -> LostError:
-    return LostError(f"{what}: start again with --resume, on as many processes as you like; what was saved is kept.")
+    return LostError(
+        f"{what}: start again (bench run with --resume, on as many processes as you like); what was saved is kept."
+    )

@@ -1,0 +1,272 @@
+"""Pools of photos: does memory stay flat from 10,000 to 100,000, and what does a second process bring?
+
+    python benchmarks/pool.py [--sizes 10000,30000,100000] [--only assign,known,novel,pixels,wide,…] [--out FILE.json]
+
+assign     `medi assign` over so many generated photos (32 x 32 PNG, 1 kB, all different), nothing kept; and again.
+known      `medi discover` with so many known photos and 200 novel ones.
+novel      `medi discover` with 1,000 known photos and so many novel ones.
+pixels     `known` with a network trained on the photos (`--encoder conv4`), whose pixels it holds.
+wide       `known` with the default encoder's 1,280 numbers a photo, made up and kept beforehand: what they need.
+processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
+
+The encoder of the first three is a random projection of the pixels to 64 numbers, the cheapest there is: memory and the
+time of everything else are what is asked. Every command is a process of its own with one thread. Peak memory is Linux's
+VmHWM (ru_maxrss would be at least that of the process that started it). Where others use the cores as well, read the
+processor seconds. Figures that FILE.json has and that are not measured again stay in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+import medi
+from medi.data.cache import FeatureCache
+from medi.data.images import ImageSet
+from medi.data.reading import SHARD
+from medi.discover.recogniser import make_recogniser
+from medi.discover.representation import Representation
+from medi.discover.saved import save_model
+from medi.files import write_atomically
+from medi.nets.pretrained import DEFAULT, Encoder, load_encoder
+from medi.progress import Silent
+
+CLASSES, OTHERS = 20, 10
+"""Classes of the pool, and of the photos on the other side."""
+MEASURE = """
+import json, resource, sys, time
+start = time.perf_counter()
+from medi.__main__ import main
+try:
+    main()
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    status = dict(line.split(":") for line in open("/proc/self/status"))
+    print(json.dumps({"peak MB": int(status["VmHWM"].split()[0]) / 1024, "seconds": time.perf_counter() - start,
+                      "processor seconds": used.ru_utime + used.ru_stime}), file=sys.stderr)
+"""
+
+
+def write_photos(folder: Path, numbers: range, classes: range) -> Path:
+    """Photos of patterns of colours, one pattern and one folder a class, with noise: no two are the same."""
+    patterns = np.random.default_rng(0).integers(0, 256, (CLASSES + OTHERS, 4, 4, 3))
+    for number in numbers:
+        generator = np.random.default_rng(number)
+        label = classes[number % len(classes)]
+        coarse = patterns[label] + generator.normal(0, 30, (4, 4, 3))
+        pixels = coarse.repeat(8, 0).repeat(8, 1) + generator.integers(-3, 4, (32, 32, 1))
+        path = folder / f"class {label:02}" / f"{number:06}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(path, compress_level=1)
+    return folder
+
+
+def make_model(folder: Path, encoder: Encoder, representation: Representation) -> Path:
+    """A model of noise: recognising with it takes as long as with any other."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(CLASSES).repeat(3)
+    items = torch.rand(len(labels), *encoder.shape, generator=generator)
+    items = items if encoder.dtype.is_floating_point else (255 * items).to(torch.uint8)
+    known = ImageSet(items, labels, tuple(f"class {label:02}" for label in range(CLASSES)))
+    groups = representation(items[:5])
+    save_model(folder, make_recogniser(representation, known, groups, torch.full((5,), 3), ()), encoder)
+    return folder
+
+
+def projection(folder: Path) -> Path:
+    """A model whose encoder projects pixels at random."""
+    matrix = torch.randn(3072, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return make_model(
+        folder, load_encoder("conv4", torch.device("cpu")), Representation("random", (3, 32, 32), matrix=matrix)
+    )
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """One thread, and a cache of our own."""
+    return os.environ | {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+
+
+def run(folder: Path, *words: object) -> dict[str, Any]:
+    """One command in a process of its own."""
+    command = [sys.executable, "-c", MEASURE, *map(str, words)]
+    before = os.getloadavg()[0]
+    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, check=True)
+    return json.loads(done.stderr.splitlines()[-1]) | {"load before": before}
+
+
+def assign(folder: Path, pool: Path) -> dict[str, Any]:
+    """From nothing, and with features kept."""
+    words = ("assign", "--model", projection(folder / "model"), "--images", pool, "--out", folder / "new.csv")
+    first = run(folder, *words)
+    rows = len((folder / "new.csv").read_bytes().splitlines()) - 1
+    return {"rows": rows, "first": first, "again": run(folder, *words, "--force")}
+
+
+def known(folder: Path, pool: Path) -> dict[str, Any]:
+    """The pool is known, nothing kept."""
+    other = write_photos(folder / "other", range(10**6, 10**6 + 200), range(CLASSES, CLASSES + 5))
+    return discover(folder, pool, other, 4 * 64, "--encoder", projection(folder / "model"))
+
+
+def novel(folder: Path, pool: Path) -> dict[str, Any]:
+    """The pool is novel, nothing kept."""
+    other = write_photos(folder / "other", range(10**6, 10**6 + 1000), range(CLASSES, CLASSES + OTHERS))
+    return discover(folder, other, pool, 4 * 64, "--encoder", projection(folder / "model"))
+
+
+def pixels(folder: Path, pool: Path) -> dict[str, Any]:
+    """The pool is known and a network is trained on it."""
+    other = write_photos(folder / "other", range(10**6, 10**6 + 200), range(CLASSES, CLASSES + 5))
+    return discover(folder, pool, other, 3 * 32 * 32, "--encoder", "conv4")
+
+
+def discover(folder: Path, known: Path, novel: Path, size: int, *words: object) -> dict[str, Any]:
+    """`medi discover`, and what it wrote; `size` is that of a photo's features in bytes."""
+    out = folder / "out"
+    figures = run(folder, "discover", "--known", known, "--novel", novel, "--out", out, "--device", "cpu", *words)
+    facts = json.loads((out / "discovery.json").read_text())
+    photos = facts["known_photos"] + facts["novel_photos"]
+    return figures | {
+        "parts": facts["seconds"],
+        "groups": facts["n_classes"],
+        "rows": len((out / "clusters.csv").read_bytes().splitlines()) - 1,
+        "MB of features": size * photos / 1e6,
+        "MB of report": (out / "report.html").stat().st_size / 1e6,
+    }
+
+
+def wide(folder: Path, known: int, novel: int = 200) -> dict[str, Any]:
+    """The default encoder's features, made up: the photos are never decoded."""
+    generator = np.random.default_rng(0)
+    centres = generator.normal(size=(CLASSES + 5, 1280)).astype(np.float32)
+    cache = FeatureCache(load_encoder(DEFAULT, torch.device("cpu")).identity, Silent(), folder / "cache")
+    rows = []
+    for i in range(known + novel):
+        label = i % CLASSES if i < known else CLASSES + i % 5
+        path = folder / ("novel" if i >= known else f"known/class {label:02}") / f"{i:06}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (2, 2), (i % 256, i // 256 % 256, i // 65536)).save(path)
+        features = np.maximum(0, centres[label] + 0.8 * generator.standard_normal(1280, np.float32))
+        rows.append((sha256(path.read_bytes()).digest(), features.astype(np.float32).tobytes()))
+        if len(rows) == SHARD or i == known + novel - 1:
+            cache.put(rows)
+            rows.clear()
+    return discover(folder, folder / "known", folder / "novel", 4 * 1280)
+
+
+def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
+    """Wall-clock and processor seconds of one process and of two, in turns."""
+    pool = write_photos(folder / "new", range(size), range(CLASSES))
+    encoder = load_encoder(DEFAULT, torch.device("cpu"))
+    model = make_model(folder / "model", encoder, Representation("encoder", encoder.shape))
+    figures: dict[str, Any] = {}
+    tables = []
+    for repeat in range(repeats):
+        for count in (1, 2):
+            out = folder / f"{count}.{repeat}.csv"
+            shutil.rmtree(folder / "cache", ignore_errors=True)
+            torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(count)]  # alone it takes all cores
+            launch = [sys.executable, *(torchrun if count > 1 else []), "-m", "medi"]
+            words = ["assign", "--model", str(model), "--images", str(pool), "--out", str(out)]
+            start, before, load = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()[0]
+            subprocess.run([*launch, *words], env=environment(folder), check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            spent = {"seconds": perf_counter() - start, "processor seconds": used, "load before": load}
+            figures.setdefault(f"{count} processes", []).append(spent)
+            tables.append(out.read_bytes())
+    return figures | {"same tables": len(set(tables)) == 1}
+
+
+def memory_table(figures: dict[str, Any]) -> str:
+    """Peak memory and processor seconds by the number of photos, as docs/cluster.md shows them."""
+    sizes = sorted(map(int, figures["assign"]))
+    lines = {
+        "`assign`": [figures["assign"][str(size)]["first"] for size in sizes],
+        "`assign` again, features kept": [figures["assign"][str(size)]["again"] for size in sizes],
+        "`discover`, so many known, 200 novel": [figures["known"][str(size)] for size in sizes],
+        "`discover`, 1,000 known, so many novel": [figures["novel"][str(size)] for size in sizes],
+        "`discover --encoder conv4`, so many known, 200 novel": [figures["pixels"][str(size)] for size in sizes],
+        "`discover`, so many known with 1,280 features each": [figures["wide"][str(size)] for size in sizes],
+    }
+    head = ["| photos | " + " | ".join(f"{size:,}" for size in sizes) + " |", "| --- |" + " --- |" * len(sizes)]
+    rows = [
+        f"| {name} | " + " | ".join(f"{run['peak MB']:.0f} MB, {run['processor seconds']:.0f} s" for run in runs) + " |"
+        for name, runs in lines.items()
+    ]
+    return "\n".join(head + rows)
+
+
+def process_table(figures: dict[str, Any]) -> str:
+    """One process and two: the mean, and smallest to largest."""
+    ((photos, runs),) = figures["processes"].items()
+    rows = [
+        f"| `assign`, {photos} photos, default encoder | 1 process | 2 processes | ratio |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name in ("seconds", "processor seconds"):
+        one, two = ([run[name] for run in runs[f"{count} processes"]] for count in (1, 2))
+        cells = [f"{fmean(values):.0f} ({min(values):.0f} to {max(values):.0f})" for values in (one, two)]
+        rows.append(f"| {name} | {cells[0]} | {cells[1]} | {fmean(two) / fmean(one):.2f} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Measure, and write after every figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="10000,30000,100000")
+    parser.add_argument("--only", default="assign,known,novel,pixels,wide,processes")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    there = arguments.out is not None and arguments.out.exists()
+    figures: dict[str, Any] = json.loads(arguments.out.read_text()) if there else {}
+    figures |= {
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "version": medi.__version__,
+        "threads a process": 1,
+    }
+    wanted = arguments.only.split(",")
+
+    def note(name: str, size: int, found: dict[str, Any]) -> None:
+        figures.setdefault(name, {})[str(size)] = found
+        print(json.dumps({name: {size: found}}, indent=1), flush=True)
+        if arguments.out:
+            write_atomically(arguments.out, (json.dumps(figures, indent=1) + "\n").encode())
+
+    of_pool = {"assign": assign, "known": known, "novel": novel, "pixels": pixels}
+    for size in map(int, arguments.sizes.split(",")):
+        names = [name for name in of_pool if name in wanted]
+        with TemporaryDirectory() as temporary:
+            pool = write_photos(Path(temporary), range(size if names else 0), range(CLASSES))
+            for name in names:
+                with TemporaryDirectory() as folder:
+                    note(name, size, of_pool[name](Path(folder), pool))
+        if "wide" in wanted:
+            with TemporaryDirectory() as folder:
+                note("wide", size, wide(Path(folder), size))
+    if "processes" in wanted:
+        with TemporaryDirectory() as folder:
+            note("processes", 512, processes(Path(folder), 512))
+
+
+if __name__ == "__main__":
+    main()

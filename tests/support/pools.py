@@ -1,0 +1,54 @@
+"""Pools of photos that take no time to encode: their features are mean colours, a few or many times over."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from medi.data.images import ImageSet
+from medi.data.photos import Cut
+from medi.discover.recogniser import Recogniser, make_recogniser
+from medi.discover.representation import Representation
+from medi.nets.pretrained import Encoder
+from pictures import noise
+
+
+@dataclass
+class Pool:
+    """Photos, and a model that knows three classes and two groups of colours; `encoded` gets a line a photo."""
+
+    folder: Path
+    repeats: int = 1
+
+    @property
+    def encoder(self) -> Encoder:
+        def encode(images: torch.Tensor) -> torch.Tensor:
+            with (self.folder / "encoded").open("a") as file:
+                file.write("1\n" * len(images))
+            return images.float().mean((2, 3)).repeat(1, self.repeats)
+
+        return Encoder("means", f"means-{self.repeats}", Cut(8), (3 * self.repeats,), encode)
+
+    @property
+    def recogniser(self) -> Recogniser:
+        items = 255 * torch.rand(15, 3, generator=torch.Generator().manual_seed(0)).repeat(1, self.repeats)
+        known = ImageSet(items[:12], torch.arange(3).repeat(4), ("a", "b", "c"))
+        representation = Representation("encoder", (3 * self.repeats,))
+        return make_recogniser(representation, known, representation(items[12:14]), torch.tensor([2, 2]), ())
+
+    def load_model(self, folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]:
+        """In place of `medi.discover.saved.load_model`."""
+        return self.recogniser, self.encoder
+
+    def write(self, count: int) -> Path:
+        """So many photos, no two the same."""
+        for number in range(count):
+            noise(self.folder / "photos" / f"{number % 3}" / f"{number:04}.png", seed=number, size=(8, 8))
+        return self.folder / "photos"
+
+    def encoded(self) -> int:
+        """How many photos were encoded since it was last asked."""
+        path = self.folder / "encoded"
+        lines = path.read_text().split() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return len(lines)
