@@ -51,31 +51,36 @@ def left_out_distances(points: Tensor, labels: Tensor, centres: Tensor, counts: 
     return distances.scatter(1, labels[:, None], own[:, None])
 
 
-def limits_by_splits(choice: Choice, group_sizes: Tensor, n_classes: int) -> Tensor:
-    """Limits (k + c,) of groups of some sizes (k,) and of c known classes, set by held-out known classes."""
+def limits_by_splits(choice: Choice, group_sizes: Tensor, own: Tensor) -> Tensor:
+    """Limits (k + c,) of groups and of known classes, set by held-out known classes.
+
+    Args:
+        choice: What was kept, and the splits.
+        group_sizes: (k,) items in each group.
+        own: (n, c) `left_out_distances` of known items from the c known classes.
+    """
+    fitted = choice.representation in choice.splits[0].candidates.learnt
     generator = torch.Generator().manual_seed(0)
 
     def clustered(points: Tensor, labels: Tensor) -> NDArray[np.int64]:
         return group(points, len(np.unique(labels.numpy())), choice.clustering, torch.Generator().manual_seed(0))
 
     of_groups: dict[int, list[Tensor]] = {observed_size(int(n)): [] for n in group_sizes}
+    # To a representation that does not look at classes an item left out of its own mean is as good as a new one.
     of_classes = []
     for split in choice.splits:
         represent = split.candidates.all[choice.representation]
         learnt_from, held = represent(split.learnt_from.images), represent(split.held_out.images)
         counts = torch.bincount(split.learnt_from.labels, minlength=split.learnt_from.n_classes)
         classes = means(learnt_from, split.learnt_from.labels, len(counts))
-        if len(split.kept_back):
-            back = corrected_distances(represent(split.kept_back.images), classes, counts)
-        else:
-            back = left_out_distances(learnt_from, split.learnt_from.labels, classes, counts)
-        of_classes.append(back.amin(1))
+        if fitted and len(split.kept_back):
+            of_classes.append(corrected_distances(represent(split.kept_back.images), classes, counts).amin(1))
         for size, found in of_groups.items():
             for _ in range(DRAWS):
                 groups, sizes, asked = handful(held, split.held_out.labels, size, clustered, generator)
                 centres, behind = torch.cat([groups, classes]), torch.cat([sizes, counts])
                 found.append(corrected_distances(held[asked], centres, behind).amin(1))
-    return _by_size(of_groups, group_sizes, limit(torch.cat(of_classes)), n_classes)
+    return _by_size(of_groups, group_sizes, limit(torch.cat(of_classes) if of_classes else own.amin(1)), own.shape[1])
 
 
 def limits_by_items(points: Tensor, labels: Tensor, group_sizes: Tensor, n_classes: int) -> Tensor:
