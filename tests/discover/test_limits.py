@@ -53,6 +53,15 @@ def test_members_are_none_as_often_as_promised_and_outsiders_always(observations
     assert sum(missed) / 3 == pytest.approx(MISSED, abs=0.03)
 
 
+def test_known_classes_of_one_item_do_not_narrow_the_limits():
+    world = gaussian_classes(410, 10, width=WIDTH, apart=12.0)
+    single = (world.labels >= 10) & (torch.arange(len(world)) % 10 > 0)  # of classes 10 to 409 the first item stays
+    known = type(world)(world.images[~single], world.labels[~single], world.class_names)
+    recogniser = discover_groups(known, world.images[:5], DiscoverySettings(classes=1, method="kmeans"), Desk())[1]
+    assert recogniser.calibrated
+    assert recogniser.limits.tolist() == pytest.approx([chi2.ppf(1 - MISSED, WIDTH)] * 411, rel=0.15)
+
+
 @given(st.integers(0, 2**31 - 1), st.integers(0, WIDTH - 1))
 def test_an_item_far_from_everything_is_none(seed, axis):
     item = torch.randn(1, WIDTH, generator=torch.Generator().manual_seed(seed))

@@ -190,7 +190,7 @@ def make_recogniser(
         asked, labels = representation(known.images[few]), known.labels[few]
         own = left_out_distances(asked, labels, classes, counts)
     if choice.splits:
-        limits = limits_by_splits(choice, sizes, own)
+        limits = limits_by_splits(choice, sizes, own[(counts > 1)[labels]])
     elif (counts > 1).any():
         limits = limits_by_items(asked, labels, sizes, len(counts))
     else:
