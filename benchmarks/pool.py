@@ -1,10 +1,11 @@
 """Pools of photos: does memory stay flat from 10,000 to 100,000, and what does a second process bring?
 
-    python benchmarks/pool.py [--sizes 10000,30000,100000] [--only assign,known,novel,wide,processes] [--out FILE.json]
+    python benchmarks/pool.py [--sizes 10000,30000,100000] [--only assign,known,novel,pixels,wide,…] [--out FILE.json]
 
 assign     `medi assign` over so many generated photos (32 x 32 PNG, 1 kB, all different), nothing kept; and again.
 known      `medi discover` with so many known photos and 200 novel ones.
 novel      `medi discover` with 1,000 known photos and so many novel ones.
+pixels     `known` with a network trained on the photos (`--encoder conv4`), whose pixels it holds.
 wide       `known` with the default encoder's 1,280 numbers a photo, made up and kept beforehand: what they need.
 processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
 
@@ -24,7 +25,6 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
@@ -121,26 +121,32 @@ def assign(folder: Path, pool: Path) -> dict[str, Any]:
 def known(folder: Path, pool: Path) -> dict[str, Any]:
     """The pool is known, nothing kept."""
     other = write_photos(folder / "other", range(10**6, 10**6 + 200), range(CLASSES, CLASSES + 5))
-    return discover(folder, pool, other, "--encoder", projection(folder / "model"))
+    return discover(folder, pool, other, 4 * 64, "--encoder", projection(folder / "model"))
 
 
 def novel(folder: Path, pool: Path) -> dict[str, Any]:
     """The pool is novel, nothing kept."""
     other = write_photos(folder / "other", range(10**6, 10**6 + 1000), range(CLASSES, CLASSES + OTHERS))
-    return discover(folder, other, pool, "--encoder", projection(folder / "model"))
+    return discover(folder, other, pool, 4 * 64, "--encoder", projection(folder / "model"))
 
 
-def discover(folder: Path, known: Path, novel: Path, *words: object) -> dict[str, Any]:
-    """`medi discover`, and what it wrote."""
+def pixels(folder: Path, pool: Path) -> dict[str, Any]:
+    """The pool is known and a network is trained on it."""
+    other = write_photos(folder / "other", range(10**6, 10**6 + 200), range(CLASSES, CLASSES + 5))
+    return discover(folder, pool, other, 3 * 32 * 32, "--encoder", "conv4")
+
+
+def discover(folder: Path, known: Path, novel: Path, size: int, *words: object) -> dict[str, Any]:
+    """`medi discover`, and what it wrote; `size` is that of a photo's features in bytes."""
     out = folder / "out"
     figures = run(folder, "discover", "--known", known, "--novel", novel, "--out", out, "--device", "cpu", *words)
     facts = json.loads((out / "discovery.json").read_text())
-    photos, width = facts["known_photos"] + facts["novel_photos"], 64 if words else 1280
+    photos = facts["known_photos"] + facts["novel_photos"]
     return figures | {
         "parts": facts["seconds"],
         "groups": facts["n_classes"],
         "rows": len((out / "clusters.csv").read_bytes().splitlines()) - 1,
-        "MB of features": 4 * width * photos / 1e6,
+        "MB of features": size * photos / 1e6,
         "MB of report": (out / "report.html").stat().st_size / 1e6,
     }
 
@@ -161,7 +167,7 @@ def wide(folder: Path, known: int, novel: int = 200) -> dict[str, Any]:
         if len(rows) == SHARD or i == known + novel - 1:
             cache.put(rows)
             rows.clear()
-    return discover(folder, folder / "known", folder / "novel")
+    return discover(folder, folder / "known", folder / "novel", 4 * 1280)
 
 
 def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
@@ -175,7 +181,8 @@ def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
         for count in (1, 2):
             out = folder / f"{count}.{repeat}.csv"
             shutil.rmtree(folder / "cache", ignore_errors=True)
-            launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(count), "-m", "medi"]
+            torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(count)]  # alone it takes all cores
+            launch = [sys.executable, *(torchrun if count > 1 else []), "-m", "medi"]
             words = ["assign", "--model", str(model), "--images", str(pool), "--out", str(out)]
             start, before, load = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()[0]
             subprocess.run([*launch, *words], env=environment(folder), check=True, capture_output=True)
@@ -195,6 +202,7 @@ def memory_table(figures: dict[str, Any]) -> str:
         "`assign` again, features kept": [figures["assign"][str(size)]["again"] for size in sizes],
         "`discover`, so many known, 200 novel": [figures["known"][str(size)] for size in sizes],
         "`discover`, 1,000 known, so many novel": [figures["novel"][str(size)] for size in sizes],
+        "`discover --encoder conv4`, so many known, 200 novel": [figures["pixels"][str(size)] for size in sizes],
         "`discover`, so many known with 1,280 features each": [figures["wide"][str(size)] for size in sizes],
     }
     head = ["| photos | " + " | ".join(f"{size:,}" for size in sizes) + " |", "| --- |" + " --- |" * len(sizes)]
@@ -223,7 +231,7 @@ def main() -> None:
     """Measure, and write after every figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="10000,30000,100000")
-    parser.add_argument("--only", default="assign,known,novel,wide,processes")
+    parser.add_argument("--only", default="assign,known,novel,pixels,wide,processes")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     there = arguments.out is not None and arguments.out.exists()
@@ -244,7 +252,7 @@ def main() -> None:
         if arguments.out:
             write_atomically(arguments.out, (json.dumps(figures, indent=1) + "\n").encode())
 
-    of_pool: dict[str, Callable[[Path, Path], dict[str, Any]]] = {"assign": assign, "known": known, "novel": novel}
+    of_pool = {"assign": assign, "known": known, "novel": novel, "pixels": pixels}
     for size in map(int, arguments.sizes.split(",")):
         names = [name for name in of_pool if name in wanted]
         with TemporaryDirectory() as temporary:
