@@ -6,8 +6,7 @@
 whole   discover, then recognise new items of known classes, of discovered ones, and of classes that are neither;
         1, 3 or 5 items of each novel class, their number given, and 5 with the number estimated.
 rules   what could decide about "none", compared on known classes alone: of the known classes of each draw some play
-        novel and some play neither, and all else is done as if the others were all there is. Nothing else chose the
-        rule: `whole` only reports it.
+        novel and some play neither, and all else is done as if the others were all there is.
 
 `--name before` keeps the part `whole` under that name: so the same was measured on an earlier version. Letters and
 digits are compared by pixels, CIFAR images (`medi data fetch cifar10`, `cifar100`) by features of the default encoder.
