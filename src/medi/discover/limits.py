@@ -18,7 +18,7 @@ from medi.cluster.kmeans import squared_distances
 from medi.cluster.trees import means
 from medi.discover.evidence import Choice, group
 
-MISSED = 0.05
+MISSED = 0.15
 """Share of the new items of a class that may be called none."""
 OBSERVED = (1, 2, 3, 5, 10)
 """Sizes of groups that have a limit of their own; between them the smaller one's, which is the wider, is taken."""
