@@ -46,11 +46,11 @@ def test_members_are_none_as_often_as_promised_and_outsiders_always(observations
         recogniser, new = few_shot(observations, seed)
         assert recogniser.representation.name == "encoder"  # round classes need no preparation
         missed.append(none_among(recogniser, new, range(KNOWN, KNOWN + NOVEL)))
-        assert none_among(recogniser, new, range(KNOWN)) == pytest.approx(MISSED, abs=0.03)
+        assert none_among(recogniser, new, range(KNOWN)) == pytest.approx(MISSED, abs=0.05)
         assert none_among(recogniser, new, range(KNOWN + NOVEL, KNOWN + NOVEL + 4)) == 1
         # Squared distances of round unit classes, freed of the mean's error, are chi-squared whatever its size.
         assert recogniser.limits.tolist() == pytest.approx([chi2.ppf(1 - MISSED, WIDTH)] * (KNOWN + NOVEL), rel=0.15)
-    assert sum(missed) / 3 == pytest.approx(MISSED, abs=0.03)
+    assert sum(missed) / 3 == pytest.approx(MISSED, abs=0.05)
 
 
 def test_known_classes_of_one_item_do_not_narrow_the_limits():

@@ -5,6 +5,7 @@ import torch
 from worlds import gaussian_classes, none_known, split
 
 from medi.discover.engine import DiscoverySettings, discover_groups
+from medi.discover.limits import MISSED
 from medi.discover.recogniser import FILE, Recogniser
 from medi.errors import InputError
 from medi.train.checkpoint import load_checkpoint, save_checkpoint
@@ -36,7 +37,7 @@ def test_new_items_of_known_classes_are_recognised_by_name(world, recogniser):
     items = new.of_classes(range(KNOWN))
     answers = recogniser.recognise(items.images)
     right = [a.label == items.class_names[c] for a, c in zip(answers, items.labels.tolist(), strict=True)]
-    assert sum(right) / len(right) > 0.9
+    assert sum(right) / len(right) > 1 - MISSED - 0.05
     assert all(a.kind == "known" for a, r in zip(answers, right, strict=True) if r)
 
 
@@ -44,7 +45,7 @@ def test_new_items_of_discovered_groups_are_recognised_by_number(world, recognis
     _, new = world
     items = new.of_classes(range(KNOWN, KNOWN + NOVEL))
     answers = recogniser.recognise(items.images)
-    assert sum(a.kind == "novel" for a in answers) / len(answers) > 0.9
+    assert sum(a.kind == "novel" for a in answers) / len(answers) > 1 - MISSED - 0.05
     for c in range(NOVEL):
         labels = [a.label for a, y in zip(answers, items.labels.tolist(), strict=True) if y == c and a.kind == "novel"]
         assert len(set(labels)) == 1
