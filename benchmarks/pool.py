@@ -40,6 +40,7 @@ import medi
 from medi.data.cache import FeatureCache
 from medi.data.images import ImageSet
 from medi.data.reading import SHARD
+from medi.discover.evidence import Choice
 from medi.discover.recogniser import make_recogniser
 from medi.discover.representation import Representation
 from medi.discover.saved import save_model
@@ -84,8 +85,9 @@ def make_model(folder: Path, encoder: Encoder, representation: Representation) -
     items = torch.rand(len(labels), *encoder.shape, generator=generator)
     items = items if encoder.dtype.is_floating_point else (255 * items).to(torch.uint8)
     known = ImageSet(items, labels, tuple(f"class {label:02}" for label in range(CLASSES)))
+    nothing_chosen = Choice(representation.name, "ward", {}, None, None, ())
     groups = representation(items[:5])
-    save_model(folder, make_recogniser(representation, known, groups, torch.full((5,), 3), ()), encoder)
+    save_model(folder, make_recogniser(representation, known, groups, torch.arange(5), nothing_chosen), encoder)
     return folder
 
 

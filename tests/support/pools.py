@@ -7,6 +7,7 @@ import torch
 
 from medi.data.images import ImageSet
 from medi.data.photos import Cut
+from medi.discover.evidence import Choice
 from medi.discover.recogniser import Recogniser, make_recogniser
 from medi.discover.representation import Representation
 from medi.nets.pretrained import Encoder
@@ -34,7 +35,8 @@ class Pool:
         items = 255 * torch.rand(15, 3, generator=torch.Generator().manual_seed(0)).repeat(1, self.repeats)
         known = ImageSet(items[:12], torch.arange(3).repeat(4), ("a", "b", "c"))
         representation = Representation("encoder", (3 * self.repeats,))
-        return make_recogniser(representation, known, representation(items[12:14]), torch.tensor([2, 2]), ())
+        nothing_chosen = Choice("encoder", "ward", {}, None, None, ())
+        return make_recogniser(representation, known, representation(items[12:14]), torch.arange(2), nothing_chosen)
 
     def load_model(self, folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]:
         """In place of `medi.discover.saved.load_model`."""

@@ -15,14 +15,15 @@ from torch import Tensor
 
 from medi.cluster.choose_k import FEWEST_CLASSES, Pool, by_silhouette, calibrate, estimate
 from medi.cluster.kmeans import squared_distances
-from medi.cluster.trees import Tree, by_size, means, ward
+from medi.cluster.trees import Tree, by_size, ward
 from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.discover.diagnose import diagnose, stability_of
 from medi.discover.evidence import Choice, candidate_names, choose, enough, fit, group, make_splits, thin
+from medi.discover.limits import left_out_distances
 from medi.discover.map import map_positions
 from medi.discover.projector import DiscoverySettings, teach
-from medi.discover.recogniser import Recogniser, left_out_distances, make_recogniser, with_limits_of
+from medi.discover.recogniser import Recogniser, make_recogniser
 from medi.discover.representation import Representation, chunks
 from medi.discover.rest import MOST_GROUPED, draw, with_rest
 from medi.discover.result import SURE, ClassCount, Diagnosis, Discovery, Neighbour
@@ -68,7 +69,7 @@ def discover_groups(
     regroup = _grouper(known, novel, points, count.k, choice, representation, settings, desk)
     labels = regroup(torch.arange(len(novel)))
     count = _as_found(count, labels)
-    recogniser = _recogniser(representation, known, points, labels, choice)
+    recogniser = make_recogniser(representation, known, points, torch.from_numpy(labels), choice)
     stability = stability_of(
         labels,
         regroup,
@@ -233,16 +234,6 @@ def _as_found(count: ClassCount, labels: NDArray[np.int64]) -> ClassCount:
     return replace(count, k=found, low=min(count.low, found), certain=False, how=how)
 
 
-def _recogniser(
-    representation: Representation, known: ImageSet, points: Tensor, labels: NDArray[np.int64], choice: Choice
-) -> Recogniser:
-    groups = torch.from_numpy(labels)
-    k = int(groups.max()) + 1 if len(groups) else 0
-    centres = means(points, groups, k)
-    recogniser = make_recogniser(representation, known, centres, torch.bincount(groups, minlength=k), choice.splits)
-    return recogniser if recogniser.calibrated else with_limits_of(recogniser, points, groups)
-
-
 def _describe(
     points: Tensor,
     labels: NDArray[np.int64],
@@ -296,8 +287,8 @@ def _neighbours(points: Tensor, recogniser: Recogniser) -> tuple[tuple[str, ...]
 def _nothing(known: ImageSet, choice: Choice, representation: Representation) -> tuple[Discovery, Recogniser]:
     """What there is to say where nothing is novel."""
     width = representation(known.images[:1]).shape[1]
-    empty = np.zeros(0, np.int64)
-    recogniser = _recogniser(representation, known, torch.zeros(0, width, dtype=torch.float64), empty, choice)
+    points, groups = torch.zeros(0, width, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
+    recogniser = make_recogniser(representation, known, points, groups, choice)
     count = ClassCount(0, 0, 0, (), (), True, "No groups: there is no novel item.")
     diagnosis = Diagnosis("doubtful", None, choice.gain, None, None, ("There is no novel item to group.",))
     discovery = Discovery((), (), (), (), (), (), count, diagnosis, choice.representation, dict(choice.scores), ())

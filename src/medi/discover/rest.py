@@ -67,9 +67,5 @@ def with_rest(
             medoids=tuple(int(drawn[discovery.medoids[i]]) for i in old.tolist()),
             positions=tuple((x, y) for x, y in positions.tolist()),
         ),
-        replace(
-            recogniser,
-            groups=recogniser.groups[old],
-            sizes=torch.cat([recogniser.sizes[:k][old], recogniser.sizes[k:]]),
-        ),
+        recogniser.renumbered(old),
     )
