@@ -39,15 +39,17 @@ class Conv2d(nn.Conv2d):
         if torch.is_autocast_enabled(x.device.type):  # which knows torch's own functions only
             dtype = torch.get_autocast_dtype(x.device.type)
             x, weight = x.to(dtype), weight.to(dtype)
-        down, across = self.stride
-        if self.kernel_size == (1, 1):
+        (down, across), single = self.stride, self.kernel_size == (1, 1)
+        if single and self.stride != (1, 1):
             x = x[..., ::down, ::across]
         small = max(x.shape[2:]) <= self.matmul_side or self.in_channels <= FEW_CHANNELS
         matmul = self.matmul_side > 0 and small
         result: Tensor = _Convolve.apply(x[None], weight[None], matmul)  # type: ignore[no-untyped-call]
         result = result.squeeze(0)  # cheaper to differentiate than [0]
+        if single or self.stride == (1, 1):
+            return result
         # A stride keeps every other place of the whole result: more products, but each order is still one call.
-        return result if self.kernel_size == (1, 1) else result[..., ::down, ::across]
+        return result[..., ::down, ::across]
 
     def _plain(self) -> bool:
         (k, other), same = self.kernel_size, (self.kernel_size[0] // 2,) * 2
