@@ -47,7 +47,8 @@ def grid(out: Path, runs, **options):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_two_workers_share_a_training_survive_a_kill_and_give_the_rows_of_one_process(tmp_path):
+def test_two_workers_share_a_training_survive_a_kill_and_give_the_rows_of_one_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # rows say how many threads there were
     runs = [TINY, replace(TINY, observations=3), replace(TINY, observations=3, regime="grouped"), KMEANS]
     alone = grid(tmp_path / "alone", runs)
     worker = [sys.executable, str(Path(__file__).with_name("tiny.py")), str(tmp_path)]

@@ -24,8 +24,7 @@ Methods = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[
-    str,
-    typer.Option(help="How mm and mp draw training tasks: uniform, cata or a variant of it (docs/cata.md)."),
+    str, typer.Option(help="How mm and mp draw training tasks: uniform, cata or a variant of it (docs/cata.md).")
 ]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
 Observations = Annotated[
@@ -105,14 +104,13 @@ def run_command(
     with ranks.joined(chosen):
         if spread is not None and ranks.count() > 1:
             raise InputError("torchrun shares one training, --jobs and --ray spread many: use one of them.")
-        reporter = Reporter() if ranks.is_first() else Silent()
         rows = run_grid(
             runs,
             out,
             episodes=episodes,
             device=chosen,
             resume=resume,
-            reporter=reporter,
+            reporter=Reporter() if ranks.is_first() else Silent(),
             spread=spread,
             spread_device=device,
         )
