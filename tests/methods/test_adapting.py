@@ -52,6 +52,11 @@ def test_a_bag_is_passed_over_as_often_as_asked_and_not_less_than_the_least():
     assert stage.schedule_for(25).rate == stage.schedule.rate
 
 
+def test_scaled_rates_fall_in_proportion_to_bags_that_are_smaller_than_a_batch():
+    stage = Stage(epochs=1, batch=100, schedule=Schedule(steps=1, rate=0.1), scaled=True)
+    assert [stage.schedule_for(items).rate for items in (5, 25, 100, 5000)] == pytest.approx([0.005, 0.025, 0.1, 0.1])
+
+
 def test_a_step_draws_distinct_items_and_all_where_they_fit():
     stage = Stage(epochs=1, batch=10)
     assert stage.draw(7, generator()).tolist() == list(range(7))

@@ -83,6 +83,16 @@ def test_features_are_the_mean_over_views():
     assert torch.allclose(features * mean.norm() / features.norm(), mean, atol=1e-5)
 
 
+def test_a_turned_image_is_a_block_of_its_own():
+    known, network = some_known(), build("conv4", (3, 16, 16)).eval()
+    one, four = (ReadoutEncoder([network], known, Readout(turned=turned, unit=True), CPU) for turned in (False, True))
+    upright, every = one(known.images), four(known.images)
+    assert every.shape == (24, 4 * upright.shape[1])
+    for turns, block in enumerate(every.chunk(4, dim=1)):
+        by_hand = one(torch.rot90(known.images, turns, (-2, -1)).contiguous())
+        assert torch.allclose(block, by_hand, atol=1e-5)
+
+
 @pytest.mark.parametrize("readout", [Readout(), Readout(power=0.5, whiten=0.3, centred=True, unit=True, levels=2)])
 def test_blocks_weigh_the_same_for_known_images(readout):
     known = some_known()

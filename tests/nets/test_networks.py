@@ -15,7 +15,6 @@ NATIVE = {
     "vgg16": 512,
     "resnet18": 512,
     "mlp": 256,
-    "resnet18-wide": 1024,
 }
 
 

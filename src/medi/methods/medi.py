@@ -50,6 +50,8 @@ READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "white": (WHITE, EQUAL),
     "levels": (replace(WHITE, levels=2), EQUAL),
     "views": (replace(WHITE, shift=1), EQUAL),
+    "turned": (replace(WHITE, turned=True), EQUAL),
+    "every": (replace(WHITE, turned=True, shift=1), EQUAL),
     # These differ from `white` in the transductive regime alone.
     "settled": (WHITE, replace(EQUAL, recluster=False)),
     "neighbours": (WHITE, replace(EQUAL, neighbours=10)),
@@ -62,46 +64,53 @@ def _supervised(steps: int, *, contrast: Contrast | None = None, mix: float = 0.
     return Supervised(contrast=contrast, mix=mix, schedule=schedule)
 
 
-def _recipes(few: int, many: int, tasks: int) -> dict[str, tuple[Recipe, ...]]:
-    """Candidates by name; `few` and `many` are the steps of supervised training for few and for many known classes."""
+def _recipes(few: int, many: int) -> dict[str, tuple[Recipe, ...]]:
+    """Candidates by name; `few` and `many` are the steps of training for few and for many known classes."""
+    refine = Tasks(schedule=Schedule(200, rate=3e-4))
     photo = Recipe(augmentation=PHOTO, supervised=_supervised(few))
-    photo_contrast = replace(photo, supervised=_supervised(few, contrast=Contrast()))
+    contrast = replace(photo, supervised=_supervised(few, contrast=Contrast()))
     digit = Recipe(augmentation=DIGIT, supervised=_supervised(few))
-    mirrored = replace(digit, copies="mirrored")
-    objects = Recipe(copies="none", supervised=_supervised(many))
-    mixed = replace(objects, supervised=_supervised(many, mix=0.5))
+    episodes = replace(digit, supervised=None, tasks=Tasks(images=500, schedule=Schedule(few)))
+    objects = Recipe(copies="none", augmentation=PHOTO, supervised=_supervised(many))
+    turned = replace(objects, copies="turned")
     # Sixty classes in a task: each query has more to be told apart from.
-    wide = Tasks(way=60, images=1200, schedule=Schedule(tasks, rate=3e-3, shape="onecycle"))
+    wide = Tasks(way=60, images=1200, schedule=Schedule(many, rate=3e-3, shape="onecycle"))
     character = Recipe("conv4", copies="none", supervised=None, tasks=wide)
-    turned = replace(character, copies="turned")
+    deep = Recipe(supervised=_supervised(many))
     return {
         "photo": (photo,),
-        "photo-tasks": (replace(photo, tasks=Tasks(schedule=Schedule(200, rate=3e-4))),),
-        "photo-contrast": (photo_contrast,),
-        "photo-both": (photo, photo_contrast),
+        "photo-tasks": (replace(photo, tasks=refine),),
+        "photo-contrast": (contrast,),
+        "photo-spliced": (replace(photo, copies="spliced"),),
+        "photo-both": (photo, contrast),
         "digit": (digit,),
-        "digit-tasks": (replace(digit, tasks=Tasks(schedule=Schedule(200, rate=3e-4))),),
-        "digit-mirrored": (mirrored,),
-        "digit-both": (digit, mirrored),
+        "digit-tasks": (replace(digit, tasks=refine),),
+        "digit-episodes": (episodes,),
+        "digit-mirrored": (replace(digit, copies="mirrored"),),
+        "digit-spliced": (replace(digit, copies="spliced"),),
+        "digit-both": (digit, episodes),
         "objects": (objects,),
-        "objects-tasks": (replace(objects, tasks=Tasks()),),
-        "objects-mixed": (mixed,),
-        "objects-both": (objects, mixed),
+        "objects-tasks": (replace(objects, tasks=refine),),
+        "objects-turned": (turned,),
+        "objects-mixed": (replace(objects, supervised=_supervised(many, mix=0.5)),),
+        "objects-contrast": (replace(objects, supervised=_supervised(many, contrast=Contrast())),),
+        "objects-both": (objects, turned),
         "character": (character,),
-        "character-turned": (turned,),
-        "character-both": (character, turned),
+        "character-turned": (replace(character, copies="turned"),),
+        "character-deep": (deep,),
+        "character-deep-tasks": (replace(deep, tasks=replace(wide, schedule=Schedule(200, rate=3e-4))),),
+        "character-both": (character, deep),
     }
 
 
 def _candidates() -> dict[str, MediConfig]:
     """What `medi bench choose` compares: trained briefly, as every split wants a training, and the same at length."""
     found: dict[str, MediConfig] = {}
-    for name, members in _recipes(few=500, many=1000, tasks=800).items():
-        found |= {f"{name}-{way}": _read(name, members, way) for way in READINGS}
-    for name, members in _recipes(few=2500, many=3000, tasks=2000).items():
-        for way in ("white", "views"):
-            found[f"{name}-{way}-long"] = _read(name, members, way)
-            found[f"{name}-{way}-long-x3"] = _read(name, 3 * members, way)
+    for length, steps in {"": (600, 1000), "-long": (2500, 3000)}.items():
+        for name, members in _recipes(*steps).items():
+            found |= {f"{name}-{way}{length}": _read(name, members, way) for way in READINGS}
+            if length:
+                found |= {f"{name}-{way}{length}-x3": _read(name, 3 * members, way) for way in READINGS}
     return found
 
 
@@ -163,7 +172,9 @@ def for_vectors(config: MediConfig) -> MediConfig:
         )
         for member in config.members
     )
-    return replace(config, members=members, readout=replace(config.readout, levels=1, shift=0, flip=False))
+    return replace(
+        config, members=members, readout=replace(config.readout, levels=1, shift=0, flip=False, turned=False)
+    )
 
 
 def _with_seeds(members: tuple[Recipe, ...], seed: int) -> Iterator[tuple[Recipe, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ STATISTICS = 5_000
 
 @dataclass(frozen=True)
 class Readout:
-    """How images become features once networks are trained; a block of features is one level of one network.
+    """How images become features once networks are trained; a block is one level of one network, or of one turn.
 
     The order is power, whitening, centre, unit. All statistics are those of known images.
 
@@ -33,6 +34,8 @@ class Readout:
         levels: How many of the network's stages, from the last, are read.
         shift: Pixels by which further views of an image are shifted, one to each corner; 0 for none.
         flip: Whether there is a mirrored view of every view.
+        turned: Whether the image turned by 90, 180 and 270 degrees is read too, each a block of its own: what a network
+            that knows turned classes makes of it is not what it makes of the upright one.
         power: Exponent on absolute values, signs kept.
         whiten: Features are divided by the root of the within-class covariance after it was shrunk by this towards a
             round one: 1 changes nothing, near 0 trusts it fully. None for no whitening.
@@ -43,6 +46,7 @@ class Readout:
     levels: int = 1
     shift: int = 0
     flip: bool = False
+    turned: bool = False
     power: float = 1.0
     whiten: float | None = None
     centred: bool = False
@@ -90,13 +94,16 @@ class ReadoutEncoder:
     def _features(self, images: Tensor) -> list[Tensor]:
         """The blocks (n, d) of images, averaged over views."""
         blocks: list[Tensor] = []
-        for network in self.networks:
+        for network, turns in product(self.networks, range(4) if self.config.turned else (0,)):
             network.eval()
             widths: list[int] = []
 
-            def read(batch: Tensor, network: Network = network, widths: list[int] = widths) -> Tensor:
+            def read(
+                batch: Tensor, network: Network = network, turns: int = turns, widths: list[int] = widths
+            ) -> Tensor:
                 total, views = torch.zeros((), device=self.device), 0
-                for view in views_of(to_float(batch), self.config.shift, flip=self.config.flip):
+                seen = torch.rot90(to_float(batch), turns, (-2, -1)) if turns else to_float(batch)
+                for view in views_of(seen, self.config.shift, flip=self.config.flip):
                     levels = levels_of(network, view, self.config.levels)
                     widths[:] = [level.shape[1] for level in levels]
                     total, views = total + torch.cat(levels, 1).float(), views + 1

@@ -1,14 +1,13 @@
 """How one network learns from the known classes for `medi`: a supervised stage, tasks, or one after the other.
 
-The supervised stage may be told more than the labels: classes turned and mirrored count as further classes, two views
-of an image have to stay together (contrast), patches of other images are put into it (mix). All of it is there to keep
+The supervised stage may be told more than the labels: copies count as further classes (`copies.py`), two views of an
+image have to stay together (contrast), patches of other images are put into it (mix). All of it is there to keep
 in the embedding what the labels alone would let go.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Plan
+from medi.methods.copies import Copies, with_copies
 from medi.methods.mp import prototype_loss
 from medi.nets import Network, build, forward_together, place, seeded
 from medi.tasks.episodes import UniformSampler
@@ -35,13 +35,11 @@ class Contrast:
         weight: Of this loss beside cross-entropy.
         temperature: Cosines are divided by this.
         width: Size of the head's output.
-        supervised: All images of a class attract (SupCon), not only an image's other view (NT-Xent).
     """
 
     weight: float = 0.5
     temperature: float = 0.2
     width: int = 128
-    supervised: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,28 +48,17 @@ class Supervised:
 
     Attributes:
         batch: Images in a gradient step; with contrast, two views each of half as many.
-        smoothing: Share of a label that is spread over all classes.
-        cosine: Features and the classifier's weights have length 1 and their cosine is multiplied by this; None for
-            a linear layer.
-        contrast: A second loss that does not look at labels, or looks at them in another way.
+        contrast: A second loss, which does not look at labels.
         mix: Probability that a box of another image is put into an image, and its label shared accordingly (CutMix).
-        spread: Weight of the variance inside classes, as a share of the whole variance.
         schedule: Length and rates.
     """
 
     batch: int = 512
-    smoothing: float = 0.0
-    cosine: float | None = None
     contrast: Contrast | None = None
     mix: float = 0.0
-    spread: float = 0.0
     schedule: Schedule = field(
         default_factory=lambda: Schedule(steps=1500, rate=0.2, optimiser="sgd", decay=5e-4, shape="onecycle")
     )
-
-    def __post_init__(self) -> None:
-        if self.mix and self.contrast and self.contrast.supervised:
-            raise InputError("mix gives an image two labels, which supervised contrast cannot use: drop one of them.")
 
 
 @dataclass(frozen=True)
@@ -102,15 +89,14 @@ class Recipe:
 
     Attributes:
         network: A name in `medi.nets.NETWORKS`.
-        copies: Further classes made of the known ones: none, each turned by 90, 180 and 270 degrees, or those and all
-            of them mirrored.
+        copies: Further classes made of the known ones (`copies.py`).
         augmentation: Random changes of training images; None for the dataset's own.
         supervised: First stage; None to begin with tasks.
         tasks: Second stage; None to end with the first.
     """
 
     network: str = "resnet18"
-    copies: Literal["none", "turned", "mirrored"] = "turned"
+    copies: Copies = "turned"
     augmentation: Augmentation | None = None
     supervised: Supervised | None = field(default_factory=Supervised)
     tasks: Tasks | None = None
@@ -142,21 +128,6 @@ def teach(recipe: Recipe, known: ImageSet, plan: Plan) -> tuple[Network, float]:
     return network, seconds
 
 
-def with_copies(known: ImageSet, copies: str) -> ImageSet:
-    """The known classes and what is made of them as further classes."""
-    if copies == "none":
-        return known
-    turned = known.with_rotations()
-    if copies == "turned":
-        return turned
-    mirrored = turned.images.flip(-1)
-    labels = torch.where(turned.labels >= 0, turned.labels + turned.n_classes, -1)
-    names = tuple(f"{name} mirrored" for name in turned.class_names)
-    return ImageSet(
-        torch.cat([turned.images, mirrored]), torch.cat([turned.labels, labels]), turned.class_names + names
-    )
-
-
 class _Heads(nn.Module):
     """A network, a classifier on it, and where contrast asks for it a head to a sphere."""
 
@@ -165,7 +136,7 @@ class _Heads(nn.Module):
         self.network = network
         width = network.width
         with seeded(seed, stream=1):
-            self.classifier = nn.Linear(width, n_classes, bias=config.cosine is None)
+            self.classifier = nn.Linear(width, n_classes)
         self.sphere: nn.Module | None = None
         if config.contrast:
             with seeded(seed, stream=2):
@@ -189,19 +160,17 @@ def supervised_loss(heads: _Heads, classes: ImageSet, config: Supervised, plan: 
             images, labels, own, others = (torch.cat([x, x]) for x in (images, labels, own, others))
         seen = augment(images, plan.augmentation, generator, ranks.part(batch))
         embedded = forward_together(heads.network, seen, batch).to(heads.classifier.weight.dtype)
-        with torch.autocast(device.type, enabled=False):  # heads are small, and cosines want all their digits
-            logits = _logits(heads.classifier, embedded, config.cosine)
+        with torch.autocast(device.type, enabled=False):  # heads are small, and exponentials want all their digits
+            logits = heads.classifier(embedded)
             entropies = [
-                functional.cross_entropy(logits, target, reduction="none", label_smoothing=config.smoothing)
+                functional.cross_entropy(logits, target, reduction="none")
                 for target in ((labels, others) if config.mix else (labels,))
             ]
             total = (own * entropies[0] + (1 - own) * entropies[-1]).mean()
             if contrast and heads.sphere is not None:
                 points = functional.normalize(heads.sphere(embedded), dim=1)
-                same = labels if contrast.supervised else torch.arange(distinct, device=device).repeat(2)
+                same = torch.arange(distinct, device=device).repeat(2)
                 total = total + contrast.weight * contrastive_loss(points, same, contrast.temperature)
-            if config.spread:
-                total = total + config.spread * inner_share(embedded, labels, classes.n_classes)
         return total
 
     return loss
@@ -248,24 +217,6 @@ def contrastive_loss(points: Tensor, same: Tensor, temperature: float) -> Tensor
     count = partners.sum(1)
     means = torch.where(partners, logs, 0).sum(1) / count.clamp(min=1)
     return -means.sum() / (count > 0).sum().clamp(min=1)
-
-
-def inner_share(points: Tensor, labels: Tensor, n_classes: int) -> Tensor:
-    """Which share, 0 to 1, of the variance of points (n, d) lies inside classes (n,)."""
-    member = functional.one_hot(labels, n_classes).to(points)
-    means = member.T @ points / member.sum(0).clamp(min=1)[:, None]
-    inside = (points - means[labels]).square().sum()
-    return inside / (points - points.mean(0)).square().sum().clamp(min=1e-12)
-
-
-def _logits(classifier: nn.Linear, embedded: Tensor, cosine: float | None) -> Tensor:
-    """(n, classes), from embeddings (n, d)."""
-    if cosine is None:
-        logits: Tensor = classifier(embedded)
-        return logits
-    return cosine * functional.linear(
-        functional.normalize(embedded, dim=1), functional.normalize(classifier.weight, dim=1)
-    )
 
 
 def _mixed(images: Tensor, labels: Tensor, chance: float, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,9 +12,9 @@ from medi.methods.starts import Start
 from medi.train.schedule import Drops, Schedule
 
 
-def _on_bag(epochs: int) -> Stage:
+def _on_bag(epochs: int, *, scaled: bool = False) -> Stage:
     schedule = Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
-    return Stage(epochs=epochs, batch=128, least=300, schedule=schedule)
+    return Stage(epochs=epochs, batch=128, least=300, schedule=schedule, scaled=scaled)
 
 
 def _rotations(steps: int) -> Start:
@@ -82,8 +82,9 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
         "cifar100": RSConfig(_rotations(3000), consistency=50.0, ramp=0.75),
+        "scaled": RSConfig(stage=_on_bag(epochs=40, scaled=True)),
+        "adam": RSConfig(stage=replace(_on_bag(epochs=40), schedule=Schedule(steps=1, rate=1e-3))),
         "svhn": SVHN,
-        "svhn-whole": replace(SVHN, only_last=False),
         "characters": _characters(
             starts.CHARACTERS,
             Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),

@@ -41,12 +41,6 @@ class ResNet18(nn.Module):
         return features.mean((2, 3))
 
 
-class WideResNet18(ResNet18):
-    """ResNet-18 with twice as many channels: four times the work, 1024 numbers."""
-
-    widths: ClassVar[tuple[int, ...]] = (128, 256, 512, 1024)
-
-
 class ResidualBlock(nn.Module):
     """relu(shortcut(x) + two 3x3 convolutions of x); more channels mean half the side."""
 
