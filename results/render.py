@@ -15,7 +15,6 @@ from typing import Any
 
 import tables
 
-from medi.bench.grid import ALL
 from medi.bench.rows import read_rows
 from medi.bench.tables import read_results, render, summarise
 from medi.data.facts import BENCHMARKS
@@ -52,9 +51,7 @@ def files() -> dict[Path, str]:
         "docs/results.md": {"results": tables.choices(rows_of("mp", file="choices.jsonl"))},
         "docs/baselines.md": {
             "results": tables.lengths([row for row in trials if BENCHMARKS[row["dataset"]].generated]),
-            "choices": tables.choices(
-                [row for row in trials if not BENCHMARKS[row["dataset"]].generated], observations=(5, 1, ALL)
-            ),
+            "choices": tables.choices([row for row in trials if not BENCHMARKS[row["dataset"]].generated]),
             "few": tables.few(pooled, "honest"),
             "oracle": tables.few(pooled, "grouped"),
             "comparison": COMPARISON if drawn else "Not drawn yet.\n",

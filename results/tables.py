@@ -34,9 +34,8 @@ def headline(leader: str, find: Find) -> Cells:
     return (
         {"chance": chance(*honest.values())}
         | {
-            titles.get(method, title_of(method)): bold(line) if fmean(line.acc) == top else spread(line)
+            titles.get(method, title_of(method)): bold(line) if line and fmean(line.acc) == top else spread(line)
             for method, line in honest.items()
-            if line
         }
         | {
             f"{title_of(leader)}, transductive": spread(find(leader, "transductive")),
@@ -189,11 +188,11 @@ where it is not all of the first's).
 """
 
 
-def choices(rows: Rows, regime: str = "honest", observations: Sequence[int | str] = (5,)) -> str:
+def choices(rows: Rows, regime: str = "honest") -> str:
     """How candidates did on held-out known classes: those tried on most splits first, then by ACC."""
     groups: dict[tuple[str, str, int | str], dict[str, dict[tuple[int, int], float]]] = {}
     for row in rows:
-        if row["regime"] == regime and row["observations"] in observations:
+        if row["regime"] == regime:
             candidates = groups.setdefault((row["dataset"], row["method"], row["observations"]), {})
             candidates.setdefault(row["config"], {})[row["split"], row["seed"]] = 100 * row["acc"]
     several_methods, several_counts = (len({group[place] for group in groups}) > 1 for place in (1, 2))

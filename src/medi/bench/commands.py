@@ -30,9 +30,7 @@ Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_d
 Observations = Annotated[
     str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
 ]
-Results = Annotated[
-    list[Path], typer.Option(help="Folder with results.jsonl, or with folders that have one; several: give it again.")
-]
+Results = Annotated[list[Path], typer.Option(help="Folder with results.jsonl in or below it; repeat for several.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
 
@@ -246,9 +244,7 @@ def figure_command(
     score: Annotated[
         str | None, typer.Option(help="Which scores: pooled or episode.", show_default="pooled where there are any")
     ] = None,
-    sampler: Annotated[
-        str | None, typer.Option(help="Draw mm and mp with this one.", show_default="a bar each")
-    ] = None,
+    sampler: Annotated[str | None, typer.Option(help="Only this one of mm and mp.", show_default="all")] = None,
 ) -> None:
     """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
 
