@@ -75,6 +75,28 @@ def test_a_benchmark_runs_and_its_table_prints(tmp_path):
         assert sign in table.stdout
 
 
+def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path):
+    folders = []
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        run_of_seed = {"dataset": "glyphs", "method": "mp", "config": "default", "sampler": "cata", "way": 20}
+        run_of_seed |= {"observations": 5, "regime": "honest", "score": "pooled", "seed": seed}
+        scores = dict.fromkeys(("acc", "nmi", "ari", "chance"), 0.5) | {
+            "acc_ci95": None,
+            "episodes": 1,
+            "balance": True,
+        }
+        folder.mkdir()
+        (folder / "results.jsonl").write_text(json.dumps(run_of_seed | scores) + "\n")
+        folders += ["--results", str(folder)]
+    table = run("bench", "table", *folders, "--format", "csv")
+    assert "honest,yes,50.0,0.0,2," in table.stdout
+    picture = tmp_path / "figure.png"
+    assert run("bench", "figure", *folders, "--sampler", "cata", "--out", str(picture)).returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    fails(run("bench", "figure", *folders, "--sampler", "uniform", "--out", str(picture)), "uniform", "cata")
+
+
 def test_names_that_do_not_exist_suggest_the_nearest(tmp_path):
     out = str(tmp_path / "out")
     fails(

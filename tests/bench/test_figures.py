@@ -1,12 +1,14 @@
 """The figure of a comparison: what it draws is what the rows say."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.text import Text
 
 from medi.bench.commands import figure_command
-from medi.bench.figures import draw_comparison, save_figure
+from medi.bench.figures import COMPARED, draw_comparison, save_figure
 from medi.bench.grid import Run
 from medi.errors import InputError
 
@@ -29,8 +31,12 @@ ROWS = [
 ]
 
 
-def panels(rows=ROWS, score="pooled"):
-    return {axes.get_title(): axes for axes in draw_comparison(rows, score).axes}
+def panels(rows=ROWS, score="pooled", sampler=None):
+    return {axes.get_title(): axes for axes in draw_comparison(rows, score, sampler).axes}
+
+
+def caption(rows, score="pooled") -> str:
+    return " ".join(draw_comparison(rows, score).get_supxlabel().split())
 
 
 def heights(axes) -> list[float]:
@@ -65,8 +71,60 @@ def test_chance_and_the_oracle_are_lines():
 
 
 def test_what_was_not_run_is_said():
-    texts = [text.get_text() for text in panels()["Rules, 1 observation"].texts]
-    assert texts == ["not run"] * 3
+    texts = {title: [text.get_text() for text in axes.texts] for title, axes in panels().items()}
+    assert texts["Rules, 1 observation"] == ["not run"]  # nothing at all
+    assert texts["Rules, 5 observations"] == ["not run", "20", "not run"]
+
+
+def test_one_sampler_leaves_one_bar_a_method():
+    rows = [*ROWS, row(0.8, method="mp", sampler="cata"), row(0.75, method="mm", sampler="cata")]
+    labels = {
+        sampler: [
+            label.get_text() for label in panels(rows, sampler=sampler)["Glyphs, 5 observations"].get_xticklabels()
+        ]
+        for sampler in (None, "uniform", "cata")
+    }
+    assert labels == {
+        None: ["K-means", "RS", "MM cata", "MP cata", "MP"],
+        "uniform": ["K-means", "RS", "MP"],
+        "cata": ["K-means", "RS", "MM cata", "MP cata"],
+    }
+    assert heights(panels(rows, sampler="uniform")["Glyphs, 5 observations"]) == pytest.approx([50, 70])
+    with pytest.raises(InputError, match="unknown sampler in these results 'catta'"):
+        panels(rows, sampler="catta")
+
+
+def test_the_caption_says_what_error_bars_there_are_and_names_an_oracle_only_where_one_is():
+    several = [row(0.4), row(0.6, seed=1)]
+    assert "2 seeds; error bars: standard deviation over seeds. Dotted: chance." in caption(several)
+    assert "1 seed; no error bars: a single draw." in caption([row(0.4)])
+    assert "error bars: 95 % interval over the tasks of one seed." in caption([row(0.4) | {"acc_ci95": 0.01}])
+    mixed = caption([*several, row(0.5, method="rs"), row(0.5, method="mcl") | {"acc_ci95": 0.01}])
+    assert "1 to 2 seeds; error bars: standard deviation over seeds or 95 % interval over" in mixed
+    assert "none for a single draw" in mixed
+    assert "oracle" not in mixed
+    assert "Solid: oracle" in caption([*several, row(0.9, regime="grouped")])
+
+
+def test_letters_of_the_whole_comparison_can_be_read_on_a_page_of_900_pixels():
+    rows = [
+        row(0.5, dataset=dataset, method=method, observations=count, sampler=None)
+        for dataset in ("cifar10", "cifar100", "svhn", "omniglot")
+        for method in COMPARED
+        for count in (1, 5)
+    ]
+    figure = draw_comparison(rows, "pooled")
+    smallest = min(text.get_fontsize() for text in figure.findobj(Text) if text.get_text())
+    assert smallest / 72 * 900 / figure.get_figwidth() >= 9.5  # pixels
+
+
+def test_numbers_of_neighbouring_bars_do_not_touch():
+    figure = draw_comparison([row(0.5, method=method) for method in COMPARED], "pooled")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == len(COMPARED)
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_picture_is_written_whole_or_refused(tmp_path):
@@ -81,9 +139,9 @@ def test_a_picture_is_written_whole_or_refused(tmp_path):
 
 def test_the_command_draws_what_there_is_where_no_scores_are_named(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("medi.bench.figures.draw_comparison", lambda rows, score: drawn.append(score))
+    monkeypatch.setattr("medi.bench.figures.draw_comparison", lambda rows, score, sampler: drawn.append(score))
     monkeypatch.setattr("medi.bench.figures.save_figure", lambda figure, path: None)
     for rows in (ROWS, [row(0.1, score="episode")]):
-        monkeypatch.setattr("medi.bench.tables.read_results", lambda folder, rows=rows: rows)
-        figure_command(results=tmp_path, out=tmp_path / "a.png")
+        monkeypatch.setattr("medi.bench.tables.read_results", lambda *folders, rows=rows: rows)
+        figure_command(results=[tmp_path], out=tmp_path / "a.png")
     assert drawn == ["pooled", "episode"]

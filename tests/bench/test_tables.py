@@ -85,6 +85,17 @@ def test_results_are_found_in_a_folder_and_below_it(tmp_path):
         append_to_journal(tmp_path / name / "results.jsonl", result)
     assert len(read_results(tmp_path)) == 2
     assert len(read_results(tmp_path / "a")) == 1
+    assert read_results(tmp_path / "b", tmp_path / "a") == [rows()[1], rows()[0]]
+    with pytest.raises(InputError, match=f"no results in {tmp_path / 'c'}"):
+        read_results(tmp_path / "a", tmp_path / "c")
+
+
+def test_of_a_run_in_several_folders_the_last_ones_counts(tmp_path):
+    for name, acc in (("old", 0.5), ("new", 0.6)):
+        (tmp_path / name).mkdir()
+        append_to_journal(tmp_path / name / "results.jsonl", row(RUN, acc))
+    (line,) = summarise(read_results(tmp_path / "old", tmp_path / "new"))
+    assert line.acc == (0.6,)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_d
 Observations = Annotated[
     str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
 ]
+Results = Annotated[list[Path], typer.Option(help="Folder with results.jsonl in or below it; repeat for several.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
 
@@ -193,7 +194,7 @@ def views_command(
 
 @app.command("table")
 def table_command(
-    results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
+    results: Results,
     format: Annotated[str, typer.Option(help="text, md, csv or latex.")] = "text",
 ) -> None:
     """Print results: mean, std and n over seeds beside the paper's numbers, chance and the oracle."""
@@ -202,7 +203,7 @@ def table_command(
     from medi.bench.tables import read_results, render, summarise
     from medi.bench.terminal import show_lines
 
-    lines = summarise(read_results(results))
+    lines = summarise(read_results(*results))
     if format == "text":
         show_lines(lines)
     else:
@@ -238,24 +239,25 @@ def paper_command(
 
 @app.command("figure")
 def figure_command(
-    results: Annotated[Path, typer.Option(help="Folder with results.jsonl, or with folders that have one.")],
+    results: Results,
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
     score: Annotated[
         str | None, typer.Option(help="Which scores: pooled or episode.", show_default="pooled where there are any")
     ] = None,
+    sampler: Annotated[str | None, typer.Option(help="Only this one of mm and mp.", show_default="all")] = None,
 ) -> None:
     """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
 
-    Example: medi bench figure --results out --out comparison.png
+    Example: medi bench figure --results out --results more --sampler uniform --out comparison.png
     """
     if score is not None and score not in SCORES:
         raise unknown_name("value of --score", score, SCORES)
     from medi.bench.figures import draw_comparison, save_figure
     from medi.bench.tables import read_results
 
-    rows = read_results(results)
+    rows = read_results(*results)
     score = score or ("pooled" if any(row["score"] == "pooled" for row in rows) else "episode")
-    save_figure(draw_comparison(rows, score), out)
+    save_figure(draw_comparison(rows, score, sampler), out)
     typer.echo(f"drew {out}")
 
 

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from statistics import fmean, stdev
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from medi.bench.grid import ALL
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
-from medi.errors import InputError
+from medi.errors import InputError, unknown_name
 from medi.files import make_folder, write_atomically
 
 COMPARED = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
 """From left to right: published methods, then meta discovery."""
-TITLES = {"kmeans": "K-means"}
+TITLES = {"kmeans": "K-means", "medi": "medi"}
 COLOURS = {"kmeans": "#9a9a9a", "kcl": "#88ccee", "mcl": "#6699cc", "dtc": "#44aa99", "rs": "#117733"} | {
     "mm": "#ddaa33",
     "mp": "#bb5566",
@@ -32,13 +34,24 @@ Panel = tuple[str, int | str]
 """Dataset and number of observations."""
 
 
-def draw_comparison(rows: Sequence[dict[str, Any]], score: str) -> Figure:
+def title_of(method: str) -> str:
+    """A method's name in prose."""
+    return TITLES.get(method, method.upper())
+
+
+def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | None = None) -> Figure:
     """Bars of the honest ACC: a column a dataset, a row a number of observations.
 
     Args:
         rows: Of results.
         score: The scoring set, of `medi.bench.grid.SCORES`.
+        sampler: The one that is drawn of a method that takes any; None for a bar each.
     """
+    if sampler is not None:
+        samplers = {row["sampler"] for row in rows} - {None}
+        if sampler not in samplers:
+            raise unknown_name("sampler in these results", sampler, sorted(samplers))
+        rows = [row for row in rows if row["sampler"] in (None, sampler)]
     lines = {
         ((line.run.dataset, line.run.observations), _kind(line)): line
         for line in summarise(rows)
@@ -51,15 +64,16 @@ def draw_comparison(rows: Sequence[dict[str, Any]], score: str) -> Figure:
     datasets = [name for name in BENCHMARKS if any(panel[0] == name for panel, _ in lines)]
     counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
     kinds = sorted({kind for _, kind in lines}, key=_order)
-    size = (max(6.5, 1.2 + len(datasets) * (0.9 + 0.42 * len(kinds))), 1.3 + 2.6 * len(counts))
-    figure = Figure(figsize=size, layout="constrained")
+    # Four datasets and seven methods are ten inches, so that the smallest letters can be read on a page of 900 pixels.
+    width = max(6.5, 0.6 + len(datasets) * (0.3 + 0.29 * len(kinds)))
+    figure = Figure(figsize=(width, 1.0 + 2.5 * len(counts)), layout="constrained")
     panels = figure.subplots(len(counts), len(datasets), squeeze=False, sharey=True)
     for row, count in zip(panels, counts, strict=True):
         for axes, dataset in zip(row, datasets, strict=True):
             _draw_panel(axes, {kind: lines.get(((dataset, count), kind)) for kind in kinds})
             axes.set_title(f"{BENCHMARKS[dataset].title}, {_observations(count)}", fontsize=10)
         row[0].set_ylabel("ACC, %")
-    figure.supxlabel(_caption(list(lines.values()), score), fontsize=8)
+    figure.supxlabel(fill(_caption(list(lines.values()), score), int(15 * width)), fontsize=8)
     return figure
 
 
@@ -75,27 +89,33 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
+    there = [line for line in bars.values() if line is not None]
     for place, (kind, line) in enumerate(bars.items()):
-        if line is None:
-            axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=7)
-            continue
-        height, spread = 100 * fmean(line.acc), _spread(line)
-        axes.bar(
-            place, height, width=0.75, color=COLOURS.get(kind[0], "#555555"), yerr=spread, capsize=3, error_kw={"lw": 1}
-        )
-        top = height + (spread or 0)
-        if line.oracle is not None:
-            axes.plot([place - 0.42, place + 0.42], [100 * line.oracle] * 2, color="black", lw=1.5)
-            top = max(top, 100 * line.oracle)
-        # On white: the line of chance may run through the number.
-        number = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        axes.text(place, top + 1.5, f"{height:.0f}", ha="center", va="bottom", fontsize=7, bbox=number)
-    if there := [line for line in bars.values() if line is not None]:
+        if line is not None:
+            _draw_bar(axes, place, COLOURS.get(kind[0], "#555555"), line)
+        elif there:
+            axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=8)
+    if there:
         axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
+    else:
+        axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color="#777777", fontsize=9)
     axes.set_xticks(range(len(bars)), [_label(kind) for kind in bars], rotation=45, ha="right", fontsize=8)
-    axes.set_ylim(0, 109)
+    axes.tick_params(axis="y", labelsize=8)
+    axes.tick_params(axis="x", length=2, pad=1)
+    axes.set_ylim(0, 104)
     axes.set_xlim(-0.6, len(bars) - 0.4)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_bar(axes: Axes, place: int, colour: str, line: Line) -> None:
+    height = 100 * fmean(line.acc)
+    error = {"lw": 1, "ecolor": "#444444"}
+    axes.bar(place, height, width=0.75, color=colour, yerr=_spread(line), capsize=2, error_kw=error)
+    if line.oracle is not None:
+        axes.plot([place - 0.42, place + 0.42], [100 * line.oracle] * 2, color="black", lw=1.8)
+    # At the foot of the bar: above it, a number may stand beside an oracle that it is not.
+    dark = height > 8 and sum(to_rgb(colour)) < 1.5
+    axes.text(place, 2, f"{height:.0f}", ha="center", va="bottom", fontsize=8, color="white" if dark else "black")
 
 
 def _kind(line: Line) -> Kind:
@@ -119,7 +139,7 @@ def _label(kind: Kind) -> str:
     extra = [
         part for part in (config if config != "default" else None, sampler if sampler != "uniform" else None) if part
     ]
-    return " ".join([TITLES.get(method, method.upper()), *extra])
+    return " ".join([title_of(method), *extra])
 
 
 def _observations(count: int | str) -> str:
@@ -128,14 +148,25 @@ def _observations(count: int | str) -> str:
 
 def _caption(lines: Sequence[Line], score: str) -> str:
     seeds = sorted({len(line.acc) for line in lines})
-    if seeds[-1] > 1:
-        bars = "error bars: standard deviation over seeds"
-    elif any(line.interval is not None for line in lines):
-        bars = "error bars: 95 % interval over episodes"
-    else:
-        bars = "no error bars: a single draw"
+    several = seeds[-1] > 1
     number = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    return (
-        f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * (seeds[-1] > 1)}; {bars}. "
-        "Dotted: chance. Solid:\noracle (the observations grouped by their true classes), where it was run."
-    )
+    sentences = [
+        f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * several}; {_errors(lines)}.",
+        "Dotted: chance.",
+    ]
+    if any(line.oracle is not None for line in lines):
+        sentences.append("Solid: oracle (the observations grouped by their true classes), where it was run.")
+    return " ".join(sentences)
+
+
+def _errors(lines: Sequence[Line]) -> str:
+    """What the error bars are."""
+    kinds = []
+    if any(len(line.acc) > 1 for line in lines):
+        kinds.append("standard deviation over seeds")
+    if any(len(line.acc) == 1 and line.interval is not None for line in lines):
+        kinds.append("95 % interval over the tasks of one seed")
+    if not kinds:
+        return "no error bars: a single draw"
+    single = ", none for a single draw" if any(_spread(line) is None for line in lines) else ""
+    return f"error bars: {' or '.join(kinds)}{single}"

@@ -1,4 +1,4 @@
-"""The paper's own numbers (`published.json`), as fractions like ours."""
+"""Published numbers, the paper's and the baselines' authors' (`published.json`), as fractions like ours."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from medi.bench.grid import ALL, Run
 
 
 class Published(NamedTuple):
-    """ACC of the paper: mean and, where it gives one, standard deviation."""
+    """A published ACC: mean and, where one is given, standard deviation."""
 
     mean: float
     std: float | None
+
+    def percent(self) -> str:
+        """As tables show it."""
+        return f"{100 * self.mean:.1f}" + (f" ± {100 * self.std:.1f}" if self.std is not None else "")
 
 
 @cache
@@ -32,6 +36,19 @@ def published(run: Run) -> Published | None:
         return _look_up("kmeans", task, setting)
     column = run.method if run.sampler == "cata" else f"{run.method}_without_cata"
     return _look_up("ablation", f"{setting}/{task}", column)
+
+
+def best_published(dataset: str, way: int, observations: int) -> Published | None:
+    """The highest ACC that the paper reports for a few observations: of MM and MP, each with CATA and without."""
+    row = f"{dataset}/{way}-way/{observations}-obs"
+    columns = _tables()["ablation"]["columns"]
+    found = [value for column in columns if (value := _look_up("ablation", row, column)) is not None]
+    return max(found, key=lambda value: value.mean, default=None)
+
+
+def published_by_authors(dataset: str, method: str) -> Published | None:
+    """What a baseline's own authors report with everything observed."""
+    return _look_up("authors", dataset, method)
 
 
 def _look_up(table: str, row: str, column: str) -> Published | None:

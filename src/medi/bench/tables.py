@@ -75,16 +75,19 @@ class Line:
             _percent(self.ari),
             _percent(self.chance),
             _percent(self.oracle),
-            _paper(self.paper),
+            NOT_PUBLISHED if self.paper is None else self.paper.percent(),
         ]
 
 
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a folder's `results.jsonl`, of every one below it, or of the one file that is named."""
-    paths = sorted(folder.rglob("results.jsonl")) if folder.is_dir() else [folder] if folder.is_file() else []
-    rows = [row for path in paths for row in read_rows(path)]
-    if not rows:
-        raise InputError(f"no results in {folder}: run `medi bench run --out {folder} …` first.")
+def read_results(*folders: Path) -> list[dict[str, Any]]:
+    """The rows of each folder's `results.jsonl`, of every one below it, or of the one file that is named."""
+    rows = []
+    for folder in folders:
+        paths = sorted(folder.rglob("results.jsonl")) if folder.is_dir() else [folder] if folder.is_file() else []
+        found = [row for path in paths for row in read_rows(path)]
+        if not found:
+            raise InputError(f"no results in {folder}: run `medi bench run --out {folder} …` first.")
+        rows += found
     return rows
 
 
@@ -145,12 +148,6 @@ def _order(line: Line) -> tuple[Any, ...]:
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
-
-
-def _paper(value: Published | None) -> str:
-    if value is None:
-        return NOT_PUBLISHED
-    return _percent(value.mean) + (f" ± {_percent(value.std)}" if value.std is not None else "")
 
 
 def _latex(text: str) -> str:
