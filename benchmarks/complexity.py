@@ -24,6 +24,7 @@ import gc
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -180,6 +181,29 @@ def fitted(costs: Sequence[float]) -> dict[str, Any]:
     return {"values": list(costs), "exponent": exponent(FACTORS, costs)}
 
 
+def about(device: torch.device, small: bool) -> dict[str, Any]:
+    """Where and as what something is measured."""
+    return {
+        "device": describe_device(device),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "version": medi.__version__,
+        "threads": torch.get_num_threads(),
+        "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
+        "shape": asdict(SHAPES[small]),
+        "growth starts at": asdict(GROWTH[small]),
+    }
+
+
+def processor() -> str:
+    """The model of the CPU, which also launches what a GPU does."""
+    models = Path("/proc/cpuinfo").read_text() if sys.platform == "linux" else ""
+    found = re.search(r"model name\s*: (.+)", models)
+    return found[1] if found else platform.processor()
+
+
 def read(path: Path) -> dict[str, Any]:
     """What `main` wrote."""
     with input_errors(path, "read"):
@@ -208,7 +232,7 @@ def kept(path: Path, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line says."""
     if arguments.table:
-        text = section(read(arguments.table))
+        text = section(read(arguments.table), arguments.table.stem if arguments.into else "")
         if not arguments.into:
             return print(text, end="")
         with input_errors(arguments.into, "read"):
@@ -225,16 +249,7 @@ def run(arguments: argparse.Namespace) -> None:
         torch.set_num_threads(1)  # processor seconds of more than one say little
     else:
         gc.freeze()  # garbage is collected before every look at memory: no need to seek it among modules each time
-    facts: dict[str, Any] = {
-        "device": describe_device(device),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "version": medi.__version__,
-        "threads": torch.get_num_threads(),
-        "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
-        "shape": asdict(SHAPES[arguments.small]),
-        "growth starts at": asdict(GROWTH[arguments.small]),
-    }
+    facts = about(device, arguments.small)
     print(json.dumps(facts), flush=True)
     labels = torch.arange(CLASSES, device=device).repeat_interleave(EACH)
     known = ImageSet(random_images(CLASSES * EACH, device), labels, tuple(map(str, range(CLASSES))))

@@ -12,10 +12,10 @@ PAPER = {("MM", "tasks"): "1", ("MP", "tasks"): "1", ("MM", ""): "0", ("MP", "")
 """Exponents by the paper's formulas, F E D / B T and, for CATA, E D / B T: F counts tasks, T has none of the rest."""
 
 
-def section(facts: Mapping[str, Any]) -> str:
-    """The Markdown of what `main` wrote."""
+def section(facts: Mapping[str, Any], name: str = "") -> str:
+    """The Markdown of what `main` wrote; with the name that its file has under results/complexity, a link to that."""
     try:
-        return "\n".join(["", *_heading(facts), *(markdown(part) for part in parts(facts) if part)])
+        return "\n".join(["", *_heading(facts, name), *(markdown(part) for part in parts(facts) if part)])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"these are no figures of complexity.py ({error!r}): give a file that --out wrote.") from error
 
@@ -41,19 +41,20 @@ def digits(number: float) -> str:
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
-def _heading(facts: Mapping[str, Any]) -> list[str]:
+def _heading(facts: Mapping[str, Any], name: str) -> list[str]:
     rows, device = facts["methods"], facts["device"]
     cpu = device.startswith("cpu")
     loads = [row["load"] for row in rows]
     busy = f", a load of {min(loads)} to {max(loads)}" if cpu else ""
+    link = f" ([{name}.json](../results/complexity/{name}.json))" if name else ""
     minutes, seconds = divmod(round(sum(row["took"] for row in rows)), 60)
     return [
         f"## One {'CPU core' if cpu else device}\n",
         f"{facts['network'].capitalize()}, configs for a {'CPU' if facts['shape']['small'] else 'GPU'}. "
         f"Tables at {_size(facts['shape'])};",
         f"growth from {_size(facts['growth starts at'])}.",
-        f"{device}{busy}, torch {facts['torch']}, Python {facts['python']}, n repeats of each piece, "
-        f"{minutes} min {seconds} s in all.\n",
+        f"{device}, {facts['processor']} with {facts['cores']} cores{busy}, torch {facts['torch']}, "
+        f"Python {facts['python']}; n repeats of each piece, {minutes} min {seconds} s in all{link}.\n",
     ]
 
 

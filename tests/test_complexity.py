@@ -191,8 +191,10 @@ def test_medis_recipe_is_the_default_one_and_grows_with_its_images():
 @pytest.mark.parametrize("name", ["DTC", "MCL"])
 def test_flops_of_a_whole_discovery_are_those_of_all_its_steps(name):
     entry, known, shape = tiny(name)
+    config = entry.config(shape)
+    config = replace(config, stage=replace(config.stage, epochs=1, least=3 * complexity.CYCLE))
     with costs.in_place_of_loops(lambda run: None):
-        learner = entry.make(entry.config(shape)).fit(known, shape.plan(CPU))
+        learner = entry.make(config).fit(known, shape.plan(CPU))
     images, places = complexity.random_images(6, CPU), torch.arange(6)[None]
 
     def discover() -> None:
@@ -200,7 +202,7 @@ def test_flops_of_a_whole_discovery_are_those_of_all_its_steps(name):
         found.assign(images, places[:, 2:])
 
     measured = complexity.measure_discovery(entry, learner, shape, CPU, 1, whole=True)
-    assert measured["steps"] > 2 * complexity.CYCLE
+    assert measured["steps"] == 3 * complexity.CYCLE
     assert measured["flops"] == costs.count(discover)
 
 
@@ -222,12 +224,8 @@ def measured() -> dict:
     training = [{"stage": "mp", "steps": 2000, "images": 100} | costs]
     cata = {"method": "CATA", "training": [], "discovery": None, "growth": {}}
     row = {"method": "MP", "training": training, "discovery": {"steps": 0} | costs, "growth": growth}
-    about = {
-        "device": "cpu (x86_64, 1 threads)",
-        "torch": "2.13.0",
-        "python": "3.11.7",
-        "network": "conv4 on 3 x 32 x 32",
-    }
+    about = {"device": "cpu (x86_64, 1 threads)", "processor": "Abacus 9", "cores": 2, "torch": "2.13.0"}
+    about |= {"python": "3.11.7", "network": "conv4 on 3 x 32 x 32"}
     shapes = {"shape": asdict(TINY), "growth starts at": asdict(replace(TINY, tasks=1))}
     return about | shapes | {"methods": [row | {"load": 0.5, "took": 50.0}, cata | {"load": 1.5, "took": 75.0}]}
 
@@ -245,11 +243,12 @@ def test_a_section_says_where_and_how_large_it_was_measured():
     assert (
         "Tables at 2 tasks, 2-way, 1 observations and 2 queries of a class, 1 inner steps; growth from 1 task" in text
     )
-    assert "cpu (x86_64, 1 threads), a load of 0.5 to 1.5, torch 2.13.0, Python 3.11.7" in text
-    assert "2 min 5 s in all" in text
+    assert "cpu (x86_64, 1 threads), Abacus 9 with 2 cores, a load of 0.5 to 1.5, torch 2.13.0, Python 3.11.7;" in text
+    assert "2 min 5 s in all." in text
+    assert "in all ([cpu.json](../results/complexity/cpu.json))." in page.section(measured(), "cpu")
     on_gpu = page.section(measured() | {"device": "NVIDIA H200", "shape": asdict(replace(TINY, small=False))})
     assert "\n## One NVIDIA H200\n\nConv4 on 3 x 32 x 32, configs for a GPU." in on_gpu
-    assert "NVIDIA H200, torch" in on_gpu
+    assert "NVIDIA H200, Abacus 9 with 2 cores, torch" in on_gpu
 
 
 @pytest.mark.parametrize(
@@ -310,7 +309,7 @@ def test_a_measurement_is_written_and_becomes_a_page(tmp_path, monkeypatch, caps
     Path("page.md").write_text("<!-- cpu -->\n<!-- end of cpu -->\n")
     monkeypatch.setattr(sys, "argv", ["complexity.py", "--table", str(out), "--into", "page.md"])
     complexity.main()
-    assert page.section(facts) in Path("page.md").read_text()
+    assert page.section(facts, "cpu") in Path("page.md").read_text()
 
 
 def test_a_measurement_that_is_cut_off_leaves_what_it_had(tmp_path, monkeypatch):
@@ -352,17 +351,18 @@ def test_a_measurement_that_is_cut_off_leaves_what_it_had(tmp_path, monkeypatch)
 def test_rows_of_other_methods_stay_where_they_were_measured_alike(tmp_path):
     path, facts = tmp_path / "cpu.json", {"torch": "2.13"}
     assert complexity.kept(path, facts, ["MM"]) == {}
-    path.write_text(json.dumps(facts | measured()))
-    assert list(complexity.kept(path, facts, ["MM"])) == ["MP"]
-    assert complexity.kept(path, facts, ["MP"]) == complexity.kept(path, {"torch": "2.11"}, ["MP"]) == {}
-    with pytest.raises(InputError, match="has MP measured with another torch"):
+    path.write_text(json.dumps(measured() | facts))
+    assert list(complexity.kept(path, facts, ["MM"])) == ["MP", "CATA"]
+    every = ["MP", "CATA"]
+    assert complexity.kept(path, facts, every) == complexity.kept(path, {"torch": "2.11"}, every) == {}
+    with pytest.raises(InputError, match="has MP, CATA measured with another torch"):
         complexity.kept(path, {"torch": "2.11"}, ["MM"])
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "results" / "complexity").glob("*.json")), ids=lambda path: path.stem)
 def test_the_page_shows_what_was_measured(path):
     text = (ROOT / "docs" / "complexity.md").read_text()
-    assert page.insert(text, path.stem, page.section(complexity.read(path))) == text
+    assert page.insert(text, path.stem, page.section(complexity.read(path), path.stem)) == text
 
 
 @pytest.mark.parametrize("name", ["cpu", "h200"])
