@@ -54,7 +54,8 @@ def _heading(facts: Mapping[str, Any], name: str) -> list[str]:
         f"Tables at {_size(facts['shape'])};",
         f"growth from {_size(facts['growth starts at'])}.",
         f"{device}, {facts['processor']} with {facts['cores']} cores{busy}, torch {facts['torch']}, "
-        f"Python {facts['python']}; n repeats of each piece, {minutes} min {seconds} s in all{link}.\n",
+        f"Python {facts['python']};",
+        f"n repeats of each piece, {minutes} min {seconds} s in all{link}.\n",
     ]
 
 

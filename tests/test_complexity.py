@@ -399,6 +399,8 @@ def test_the_pages_ratios_are_those_of_the_committed_figures():
     names, times = (", ".join(words[:-1]) + " and " + words[-1] for words in (trained, ratios))
     assert f"those of {names} {times} times" in text
     assert f"MM's costs {rows['MM']['discovery']['flops'] / rows['MP']['discovery']['flops']:.1f} times" in text
+    of_an_image = [f"{stage['flops'] / stage['images'] / 1e6:.1f}" for stage in rows["medi"]["training"]]
+    assert f"in either of its stages ({' and '.join(of_an_image)} MFLOPs)" in text
     medi = rows["medi"]["discovery"]
     flops, seconds = (medi[cost] / rows["MP"]["discovery"][cost] for cost in ("flops", "seconds"))
     assert f"medi's costs {flops:.1f} times MP's FLOPs and {seconds:.1f} times its seconds" in text
