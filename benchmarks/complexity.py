@@ -8,7 +8,10 @@ Every method has the same network (Conv-4 on 3 x 32 x 32) and learns from the sa
 otherwise: but for the rounds of k-means, costs do not depend on what images show. Training loops are cut to a few
 steps; a discovery (one bag grouped, its queries answered one by one) is whole. Then tasks, way, images and inner steps
 are doubled twice, one at a time, and the slope of log cost over log size is fitted; there, last stages on a bag are as
-long as MM's inner steps. With --methods, rows of other methods that the file has already are kept.
+long as MM's inner steps, and no piece is timed more than 3 times.
+
+The file is written after every piece, those of the tables first: a run that is cut off leaves what it had. With
+--methods, rows of other methods that the file has already are kept.
 
 How FLOPs, memory and seconds are taken is said in `costs.py`; a new method is one line of `complexity_methods.py`.
 Nothing here is asserted.
@@ -17,13 +20,14 @@ Nothing here is asserted.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
@@ -31,6 +35,7 @@ from typing import Any
 
 import torch
 from complexity_methods import CLASSES, EACH, GROWTH, ITEM, METHODS, NETWORK, SHAPES, Entry, Shape
+from complexity_page import insert, section
 from costs import clock, count, exponent, figures, in_place_of_loops, peak
 from torch import Tensor
 
@@ -46,10 +51,13 @@ FACTORS = (1, 2, 4)
 COSTS = ("flops", "seconds", "peak bytes")
 SECONDS = 2.0
 """No further discovery is timed after this long."""
-SHORT = 2
-"""Steps on a bag when its memory is measured: a third takes no more."""
-PAPER = {("MM", "tasks"): "1", ("MP", "tasks"): "1", ("MM", ""): "0", ("MP", ""): "0", ("CATA", ""): "0"}
-"""Exponents by the paper's formulas, F E D / B T and, for CATA, E D / B T: F counts tasks, T has none of the rest."""
+AGAIN = 3
+"""Most repeats of a piece of growth: there are many."""
+SHORT, CYCLE = 2, 10
+"""Steps on a bag when its memory is measured (a third takes no more) and when its FLOPs are counted.
+
+After a cycle steps repeat what came before: DTC looks at its whole bag at every fifth, the others have no such thing.
+"""
 
 
 def measure_training(
@@ -67,7 +75,8 @@ def measure_training(
         if run.title not in flops:
             counted(run)
         costs = figures(flops[run.title], peak(run.train_step, device), clock(run.train_step, device, repeats))
-        stages.append({"stage": run.title, "steps": run.schedule.steps, "images": entry.images(config, shape)} | costs)
+        images = entry.images(config, shape, run.title)
+        stages.append({"stage": run.title, "steps": run.schedule.steps, "images": images} | costs)
 
     plan = shape.plan(device)
     if getattr(config, "capture", False) and device.type == "cuda":  # a graph that is replayed hides what it does
@@ -95,17 +104,28 @@ def measure_discovery(
         generator = torch.Generator(device).manual_seed(0)
         learner.discover(encoded, places[:, :shown], shape.way, generator).assign(encoded, places[:, shown:])
 
-    def shortened(run: _Run) -> None:
-        nonlocal scheduled
-        scheduled = run.schedule.steps
-        for run.step in range(SHORT if whole else shape.inner):
-            run.train_step()
+    def taking(steps: int) -> AbstractContextManager[None]:
+        def take(run: _Run) -> None:
+            nonlocal scheduled
+            scheduled = run.schedule.steps
+            for run.step in range(steps):
+                run.train_step()
 
-    with in_place_of_loops(shortened):
-        discover()  # warm-up
-        memory = peak(discover, device)
-    with nullcontext() if whole else in_place_of_loops(shortened):
-        costs = figures(count(discover), memory, clock(discover, device, repeats, SECONDS))
+        return in_place_of_loops(take)
+
+    # What is counted first also warms the device up.
+    if not whole:
+        with taking(shape.inner):
+            costs = figures(count(discover), peak(discover, device), clock(discover, device, repeats, SECONDS))
+    else:
+        with taking(CYCLE):
+            flops = count(discover)
+        if scheduled:  # counting is slow, and all cycles are alike
+            with taking(2 * CYCLE):
+                flops += (count(discover) - flops) * (scheduled - CYCLE) // CYCLE
+        with taking(SHORT):
+            memory = peak(discover, device)
+        costs = figures(flops, memory, clock(discover, device, repeats, SECONDS))
     return {"steps": scheduled or (shape.inner if "inner steps" in entry.discovery else 0)} | costs
 
 
@@ -115,22 +135,32 @@ def random_images(number: int, device: torch.device) -> Tensor:
     return torch.randint(256, (number, *ITEM), generator=generator, dtype=torch.uint8).to(device)
 
 
-def measure(name: str, known: ImageSet, small: bool, repeats: int) -> dict[str, Any]:
-    """A method's costs at the table's shape, and how they grow."""
-    entry, device = METHODS[name], known.images.device
-    shape = SHAPES[small]
-    training, learner = measure_training(entry, known, shape, repeats)
-    discovery = measure_discovery(entry, learner, shape, device, repeats, whole=True) if learner else None
-    growth: dict[str, Any] = {}
-    for what, axes, point in (
-        ("training", entry.training, step_at),
-        ("discovery", entry.discovery, discovery_at),
-    ):
-        start = point(entry, known, GROWTH[small], repeats) if axes else {}
-        for axis in axes:
-            points = [start] + [point(entry, known, GROWTH[small].grown(axis, f), repeats) for f in FACTORS[1:]]
-            growth.setdefault(axis, {})[what] = {cost: fitted([p[cost] for p in points]) for cost in COSTS}
-    return {"method": name, "training": training, "discovery": discovery, "growth": growth}
+def measure(
+    names: Sequence[str], known: ImageSet, small: bool, repeats: int, rows: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Fill in the methods' rows a piece at a time: costs at the table's shape, then how they grow.
+
+    Yields:
+        Of each piece, once it is in the row, its method and its name.
+    """
+    shape, device = SHAPES[small], known.images.device
+    for name in names:
+        row = rows[name] = {"method": name, "training": [], "discovery": None, "growth": {}}
+        row["training"], learner = measure_training(METHODS[name], known, shape, repeats)
+        yield name, "training"
+        if learner:
+            row["discovery"] = measure_discovery(METHODS[name], learner, shape, device, repeats, whole=True)
+            yield name, "discovery"
+    shape, repeats = GROWTH[small], min(repeats, AGAIN)
+    for name in names:
+        entry = METHODS[name]
+        for what, axes, point in (("training", entry.training, step_at), ("discovery", entry.discovery, discovery_at)):
+            start = point(entry, known, shape, repeats) if axes else {}
+            for axis in axes:
+                points = [start] + [point(entry, known, shape.grown(axis, f), repeats) for f in FACTORS[1:]]
+                found = {cost: fitted([p[cost] for p in points]) for cost in COSTS}
+                rows[name]["growth"].setdefault(axis, {})[what] = found
+                yield name, f"growth of {what} with {axis}"
 
 
 def step_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[str, float]:
@@ -151,61 +181,27 @@ def fitted(costs: Sequence[float]) -> dict[str, Any]:
     return {"values": list(costs), "exponent": exponent(FACTORS, costs)}
 
 
-def tables(facts: Mapping[str, Any]) -> str:
-    """The Markdown of what `main` wrote: training, discovery and growth."""
-    try:
-        rows = facts["methods"]
-        training = [_training(row["method"], stage) for row in rows for stage in row["training"]]
-        discovery = [_discovery(row["method"], row["discovery"]) for row in rows if row["discovery"]]
-        growth = [_growth(row["method"], axis, found) for row in rows for axis, found in row["growth"].items()]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"these are no figures of complexity.py ({error!r}): give a file that --out wrote.") from error
-    return "\n".join(markdown(part) for part in (training, discovery, growth) if part)
-
-
-def markdown(rows: list[dict[str, str]]) -> str:
-    """A Markdown table of rows that share their columns."""
-    head = "| " + " | ".join(rows[0]) + " |\n|" + " --- |" * len(rows[0]) + "\n"
-    return head + "".join("| " + " | ".join(row.values()) + " |\n" for row in rows)
-
-
-def digits(number: float) -> str:
-    """Three digits, and never a power of ten."""
-    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
-
-
-def _costs(figures: Mapping[str, Any]) -> dict[str, str]:
-    fastest, middle, slowest = (digits(1000 * figures[name]) for name in ("fastest", "seconds", "slowest"))
+def about(device: torch.device, small: bool) -> dict[str, Any]:
+    """Where and as what something is measured."""
     return {
-        "GFLOPs": digits(figures["flops"] / 1e9),
-        "ms (fastest to slowest; n)": f"{middle} ({fastest} to {slowest}; {figures['repeats']})",
-        "peak MiB": digits(figures["peak bytes"] / 2**20),
+        "device": describe_device(device),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "version": medi.__version__,
+        "threads": torch.get_num_threads(),
+        "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
+        "shape": asdict(SHAPES[small]),
+        "growth starts at": asdict(GROWTH[small]),
     }
 
 
-def _training(method: str, stage: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "a training step of": f"{method}: {stage['stage']}",
-        "images": str(stage["images"]),
-        **_costs(stage),
-        "MFLOPs an image": digits(stage["flops"] / stage["images"] / 1e6),
-        "steps in the config": f"{stage['steps']:,}",
-        "all steps, TFLOPs": digits(stage["flops"] * stage["steps"] / 1e12),
-    }
-
-
-def _discovery(method: str, figures: Mapping[str, Any]) -> dict[str, str]:
-    return {"a discovery by": method, "steps on the bag": str(figures["steps"]), **_costs(figures)}
-
-
-def _growth(method: str, axis: str, found: Mapping[str, Any]) -> dict[str, str]:
-    paper = PAPER.get((method, axis)) or PAPER.get((method, ""), "not given")
-    cells = {"growth of": method, "with": axis, "paper, training": paper}
-    for what in ("training", "discovery"):
-        for cost, name in (("flops", "FLOPs"), ("seconds", "s"), ("peak bytes", "memory")):
-            slope = found.get(what, {}).get(cost, {}).get("exponent")
-            cells[f"{what}, {name}"] = "" if slope is None else f"{slope:.2f}"
-    return cells
+def processor() -> str:
+    """The model of the CPU, which also launches what a GPU does."""
+    models = Path("/proc/cpuinfo").read_text() if sys.platform == "linux" else ""
+    found = re.search(r"model name\s*: (.+)", models)
+    return found[1] if found else platform.processor()
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -233,19 +229,10 @@ def kept(path: Path, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str
     return rows
 
 
-def insert(page: str, name: str, table: str) -> str:
-    """A page with a table between its marks `<!-- name -->` and `<!-- end of name -->`."""
-    marks = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
-    text, found = marks.subn(lambda marks: marks[1] + table + marks[2], page)
-    if found != 1:
-        raise InputError(f"the page has {found} places marked '<!-- {name} -->', not one: mark where the table goes.")
-    return text
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Do what the command line says."""
     if arguments.table:
-        text = tables(read(arguments.table))
+        text = section(read(arguments.table), arguments.table.stem if arguments.into else "")
         if not arguments.into:
             return print(text, end="")
         with input_errors(arguments.into, "read"):
@@ -260,29 +247,25 @@ def run(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.device)
     if device.type == "cpu":
         torch.set_num_threads(1)  # processor seconds of more than one say little
-    start = perf_counter()
-    facts: dict[str, Any] = {
-        "device": describe_device(device),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "version": medi.__version__,
-        "threads": torch.get_num_threads(),
-        "network": f"{NETWORK} on {' x '.join(map(str, ITEM))}",
-        "shape": asdict(SHAPES[arguments.small]),
-        "growth starts at": asdict(GROWTH[arguments.small]),
-    }
+    else:
+        gc.freeze()  # garbage is collected before every look at memory: no need to seek it among modules each time
+    facts = about(device, arguments.small)
     print(json.dumps(facts), flush=True)
     labels = torch.arange(CLASSES, device=device).repeat_interleave(EACH)
     known = ImageSet(random_images(CLASSES * EACH, device), labels, tuple(map(str, range(CLASSES))))
     rows = kept(arguments.out, facts, names) if arguments.out else {}
-    for name in names:
-        rows[name] = measure(name, known, arguments.small, arguments.repeats) | {"load": round(os.getloadavg()[0], 1)}
+    start = before = perf_counter()
+    for name, piece in measure(names, known, arguments.small, arguments.repeats, rows):
+        row, now = rows[name], perf_counter()
+        row["took"] = row.get("took", 0.0) + now - before
+        row["load"] = max(row.get("load", 0.0), round(os.getloadavg()[0], 1))
+        before = now
         facts["methods"] = [rows[method] for method in METHODS if method in rows]
         if arguments.out:
             make_folder(arguments.out.parent)
             write_atomically(arguments.out, (json.dumps(facts, indent=1) + "\n").encode())
-        print(f"{perf_counter() - start:.0f} s: {name} measured", file=sys.stderr, flush=True)
-    print(tables(facts), end="")
+        print(f"{now - start:.0f} s: {name}, {piece}", file=sys.stderr, flush=True)
+    print(section(facts), end="")
 
 
 def main() -> None:

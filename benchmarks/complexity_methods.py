@@ -15,8 +15,10 @@ from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans, KMeansConfig
 from medi.methods.mcl import MCL
+from medi.methods.medi import READINGS, Medi, MediConfig
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MP, MPConfig
+from medi.methods.recipe import Recipe, Tasks
 from medi.methods.rs import RS
 from medi.methods.starts import CPU
 from medi.tasks.views import CONFIGS as VIEWS
@@ -26,6 +28,8 @@ from medi.train.loop import Desk
 NETWORK, ITEM = "conv4", (3, 32, 32)
 CLASSES, EACH = 20, 80
 """The random known images: enough for tasks of four times the way, or of four times the images."""
+RECIPE = Recipe(NETWORK, tasks=Tasks())
+"""How medi's network learns: known classes turned, cross-entropy, then tasks. Another recipe is named here alone."""
 AXES = {"tasks": "tasks", "way": "way", "images": "images", "inner steps": "inner"}
 """What is doubled, and the field of `Shape` that holds it."""
 
@@ -96,34 +100,41 @@ class Entry:
     Attributes:
         make: From a config to something with `fit(known, plan)`.
         config: For a shape.
-        images: How many a training step sees.
+        images: How many a training step sees, for a config, a shape and the title of a stage.
         training: Of `AXES`, those that a training step depends on.
         discovery: Those that a discovery depends on.
     """
 
     make: Callable[[Any], Any]
     config: Callable[[Shape], Any]
-    images: Callable[[Any, Shape], int]
+    images: Callable[[Any, Shape, str], int]
     training: tuple[str, ...]
     discovery: tuple[str, ...]
 
 
-def of_tasks(config: Any, shape: Shape) -> int:
+def of_tasks(config: Any, shape: Shape, stage: str = "") -> int:
     """Images of a step of whole tasks."""
     return shape.tasks * shape.way * shape.of_a_class
 
 
-def of_batch(config: Any, shape: Shape) -> int:
+def of_batch(config: Any, shape: Shape, stage: str = "") -> int:
     """Images of a step of single images."""
     return int(config.batch)
 
 
-def of_start(config: Any, shape: Shape) -> int:
+def of_recipe(config: MediConfig, shape: Shape, stage: str) -> int:
+    """Images of a step of either stage of medi."""
+    recipe = config.members[0]
+    stages = {"medi-supervised": (recipe.supervised, "batch"), "medi-tasks": (recipe.tasks, "images")}
+    return int(getattr(*stages[stage]))
+
+
+def of_start(config: Any, shape: Shape, stage: str = "") -> int:
     """Images of a step of the first stage of DTC and RS."""
     return int(config.start.batch)
 
 
-def of_pairs(config: Any, shape: Shape) -> int:
+def of_pairs(config: Any, shape: Shape, stage: str = "") -> int:
     """Images of a step of the similarity network."""
     return min(config.similarity.classes, CLASSES) * int(config.similarity.each)
 
@@ -152,6 +163,21 @@ def with_steps(shape: Shape) -> MMConfig:
     return replace(config, network=NETWORK, tasks=shape.tasks, inner=replace(config.inner, steps=shape.inner))
 
 
+def taught(shape: Shape) -> MediConfig:
+    """The config of medi: one network taught by `RECIPE`, shifted views of images, clusters of equal size.
+
+    On a CPU its stages are the baselines' classifier and MP's tasks there. Its tasks have a size of their own.
+    """
+    first, second = RECIPE.supervised, RECIPE.tasks
+    if shape.small:
+        first = first and replace(first, batch=CPU.batch, schedule=CPU.schedule)
+        second = second and Medi.configs["cpu"].members[0].tasks
+    first = first and replace(first, batch=shape.images * first.batch)
+    sizes = {name: shape.images * getattr(second, name) for name in ("observations", "queries", "images") if second}
+    second = second and replace(second, **sizes)
+    return MediConfig((replace(RECIPE, supervised=first, tasks=second),), *READINGS["views"])
+
+
 def published(method: Any, first: str, size: str) -> Callable[[Shape], Any]:
     """A published method's own config, but with our network, and `size` of its first stage times the shape's images."""
 
@@ -171,7 +197,8 @@ METHODS: Mapping[str, Entry] = {
     "CATA": Entry(Cata, views, of_batch, BATCH, ()),
     "MM": Entry(MM, with_steps, of_tasks, (*TASKS, "inner steps"), STEPS),
     "MP": Entry(MP, with_tasks, of_tasks, TASKS, BAG),
-    "K-means on pixels": Entry(KMeans, lambda s: KMeansConfig(), lambda c, s: 0, (), BAG),
+    "medi": Entry(Medi, taught, of_recipe, BATCH, BAG),
+    "K-means on pixels": Entry(KMeans, lambda s: KMeansConfig(), lambda config, shape, stage: 0, (), BAG),
     "K-means": Entry(KMeans, classifier, of_batch, BATCH, BAG),
     "KCL": Entry(KCL, published(KCL, "similarity", "each"), of_pairs, BATCH, STEPS),
     "MCL": Entry(MCL, published(MCL, "similarity", "each"), of_pairs, BATCH, STEPS),

@@ -8,7 +8,8 @@ encoder  processor time of the default encoder for one photo: as published, and 
 decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
 Needs CIFAR-100 (`medi data fetch cifar100`). Times are wall-clock beside processor seconds, with the machine's load:
-where others use the machine, only the latter mean much. Nothing here is asserted.
+where others use the machine, only the latter mean much. `command.py` says how commands are measured. Nothing here is
+asserted.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from copy import deepcopy
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import run_medi
 from PIL import Image
 from torch import Tensor
 
@@ -39,17 +39,6 @@ from medi.nets.pretrained import DEFAULT, _checked_weights, _Pooled, _streamline
 from medi.train.devices import describe_device
 
 SIZE = (500, 400)
-MEASURE = """
-import json, resource, sys, time
-start = time.perf_counter()
-from medi.__main__ import main
-try:
-    main()
-finally:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"seconds": time.perf_counter() - start, "cpu seconds": used.ru_utime + used.ru_stime,
-                      "peak MB": used.ru_maxrss / 1024}), file=sys.stderr)
-"""
 
 
 def photo(pixels: Tensor, generator: np.random.Generator) -> Image.Image:
@@ -71,15 +60,11 @@ def write_photos(images: ImageSet, classes: Sequence[int], each: int, place: Cal
 
 def run(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
     """One `medi discover` in a process of its own."""
-    environment = os.environ | {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
-    words = ["--known", str(folder / "known"), "--novel", str(folder / "novel"), "--out", str(folder / out), *more]
-    load_before = os.getloadavg()[0]
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, "discover", *words], env=environment, capture_output=True, text=True, check=True
-    )
+    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
+    words = ("--known", folder / "known", "--novel", folder / "novel", "--out", folder / out, *more)
+    figures = run_medi("discover", *words, environment=environment)
     facts = json.loads((folder / out / "discovery.json").read_text())
-    figures = json.loads(done.stderr.splitlines()[-1])
-    return figures | {"parts": facts["seconds"], "load before": load_before, "groups": facts["n_classes"]}
+    return figures | {"parts": facts["seconds"], "groups": facts["n_classes"]}
 
 
 def whole(folder: Path, threads: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ wide       `known` with the default encoder's 1,280 numbers a photo, made up and
 processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
 
 The encoder of the first three is a random projection of the pixels to 64 numbers, the cheapest there is: memory and the
-time of everything else are what is asked. Every command is a process of its own with one thread. Peak memory is Linux's
-VmHWM (ru_maxrss would be at least that of the process that started it). Where others use the cores as well, read the
-processor seconds. Figures that FILE.json has and that are not measured again stay in it.
+time of everything else are what is asked. Every command is a process of its own with one thread; `command.py` says how
+it is measured. Where others use the cores as well, read the processor seconds. Figures that FILE.json has and that are
+not measured again stay in it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import run_medi
 from PIL import Image
 
 import medi
@@ -50,18 +51,6 @@ from medi.progress import Silent
 
 CLASSES, OTHERS = 20, 10
 """Classes of the pool, and of the photos on the other side."""
-MEASURE = """
-import json, resource, sys, time
-start = time.perf_counter()
-from medi.__main__ import main
-try:
-    main()
-finally:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    status = dict(line.split(":") for line in open("/proc/self/status"))
-    print(json.dumps({"peak MB": int(status["VmHWM"].split()[0]) / 1024, "seconds": time.perf_counter() - start,
-                      "processor seconds": used.ru_utime + used.ru_stime}), file=sys.stderr)
-"""
 
 
 def write_photos(folder: Path, numbers: range, classes: range) -> Path:
@@ -101,15 +90,12 @@ def projection(folder: Path) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     """One thread, and a cache of our own."""
-    return os.environ | {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    return {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
 
 
 def run(folder: Path, *words: object) -> dict[str, Any]:
     """One command in a process of its own."""
-    command = [sys.executable, "-c", MEASURE, *map(str, words)]
-    before = os.getloadavg()[0]
-    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, check=True)
-    return json.loads(done.stderr.splitlines()[-1]) | {"load before": before}
+    return run_medi(*words, environment=environment(folder))
 
 
 def assign(folder: Path, pool: Path) -> dict[str, Any]:
@@ -187,7 +173,7 @@ def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
             launch = [sys.executable, *(torchrun if count > 1 else []), "-m", "medi"]
             words = ["assign", "--model", str(model), "--images", str(pool), "--out", str(out)]
             start, before, load = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN), os.getloadavg()[0]
-            subprocess.run([*launch, *words], env=environment(folder), check=True, capture_output=True)
+            subprocess.run([*launch, *words], env=os.environ | environment(folder), check=True, capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             spent = {"seconds": perf_counter() - start, "processor seconds": used, "load before": load}

@@ -1,21 +1,14 @@
 """The pages on the number of classes, on the estimator and on pools of photos show what the committed results give."""
 
-import importlib.util
 import json
 from pathlib import Path
 from statistics import fmean
-from types import ModuleType
+
+from studies import benchmark
 
 from medi.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def benchmark(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"study_{name}", ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_table_of_verdicts_is_what_the_committed_results_give():
