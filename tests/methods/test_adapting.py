@@ -12,7 +12,7 @@ from vectors import KNOWN, NOVEL, bags, generator
 
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
-from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.adapting import AdaptingLearner, ScaledStage, Stage, ramp
 from medi.methods.dtc_config import DTCConfig
 from medi.methods.pairs_config import PairConfig, Similarity
 from medi.methods.rs_config import RSConfig
@@ -52,8 +52,8 @@ def test_a_bag_is_passed_over_as_often_as_asked_and_not_less_than_the_least():
     assert stage.schedule_for(25).rate == stage.schedule.rate
 
 
-def test_scaled_rates_fall_in_proportion_to_bags_that_are_smaller_than_a_batch():
-    stage = Stage(epochs=1, batch=100, schedule=Schedule(steps=1, rate=0.1), scaled=True)
+def test_scaled_rates_fall_in_proportion_where_bags_are_small():
+    stage = ScaledStage(epochs=1, batch=50, schedule=Schedule(steps=1, rate=0.1), enough=100)
     assert [stage.schedule_for(items).rate for items in (5, 25, 100, 5000)] == pytest.approx([0.005, 0.025, 0.1, 0.1])
 
 

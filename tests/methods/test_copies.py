@@ -54,6 +54,18 @@ def test_spliced_copies_show_the_upper_half_of_one_class_on_the_lower_half_of_an
     assert sorted(upper) == sorted(3 * list(range(24))), "every image is the upper half of every pair once"
 
 
+def test_crossed_copies_also_have_left_halves_beside_right_halves():
+    known = some_known()
+    spliced, crossed = with_copies(known, "spliced"), with_copies(known, "crossed")
+    assert crossed.n_classes == 4 * 28
+    assert torch.equal(crossed.images[:96], spliced.images[:96])
+    assert len(set(crossed.class_names)) == crossed.n_classes
+    for image, label in zip(crossed.images[96:168], crossed.labels[96:168].tolist(), strict=True):
+        left, right = image[:, :, :4].unique(), image[:, :, 4:].unique()
+        assert len(left) == len(right) == 1
+        assert crossed.class_names[label] == f"{'abcd'[int(left) % 4]} beside {'abcd'[int(right) % 4]}"
+
+
 def test_splicing_leaves_out_images_without_a_class_and_classes_without_images():
     known = some_known(3)
     without = replace(known, labels=torch.where(known.labels == 2, -1, known.labels))

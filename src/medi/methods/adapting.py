@@ -33,20 +33,16 @@ class Stage:
         batch: Its items in a gradient step; all of them where it has fewer.
         least: Fewest steps, whatever the passes come to: of a handful of items, a pass is a single step.
         schedule: Rates; as many steps as the bag asks for.
-        scaled: Rates are those of a full batch, and smaller in proportion where the bag has fewer items: every step
-            then goes where the same few of them point.
     """
 
     epochs: int
     batch: int
     least: int = 1
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=1))
-    scaled: bool = False
 
     def schedule_for(self, items: int) -> Schedule:
         """The schedule of a bag of so many items."""
-        rate = self.schedule.rate * (min(1.0, items / self.batch) if self.scaled else 1.0)
-        return replace(self.schedule, rate=rate, steps=max(self.least, self.epochs * self.steps_of_a_pass(items)))
+        return replace(self.schedule, steps=max(self.least, self.epochs * self.steps_of_a_pass(items)))
 
     def steps_of_a_pass(self, items: int) -> int:
         """Gradient steps in which every item of the bag is seen about once."""
@@ -57,6 +53,22 @@ class Stage:
         if items <= self.batch:
             return torch.arange(items, device=generator.device)
         return torch.randperm(items, generator=generator, device=generator.device)[: self.batch]
+
+
+@dataclass(frozen=True)
+class ScaledStage(Stage):
+    """A stage that is slower on small bags, where every step goes where the same few items point.
+
+    Attributes:
+        enough: Items from which on rates are those of the schedule; with fewer they are smaller in proportion.
+    """
+
+    enough: int = 128
+
+    def schedule_for(self, items: int) -> Schedule:
+        """The schedule of a bag of so many items."""
+        schedule = super().schedule_for(items)
+        return replace(schedule, rate=schedule.rate * min(1.0, items / self.enough))
 
 
 def ramp(done: float, length: float) -> float:

@@ -61,6 +61,7 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "cifar10": DTCConfig(FIVE_CLASSES),
         "svhn": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.002)),
         "svhn-fast": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.01)),
+        "svhn-faster": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.05)),
         "characters": DTCConfig(
             starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
         ),
@@ -79,6 +80,6 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn", "omniglot": "characters"}
+    {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn-fast", "omniglot": "characters-sgd"}
 )
 RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")})

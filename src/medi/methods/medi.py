@@ -51,10 +51,12 @@ READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "levels": (replace(WHITE, levels=2), EQUAL),
     "views": (replace(WHITE, shift=1), EQUAL),
     "turned": (replace(WHITE, turned=True), EQUAL),
-    "every": (replace(WHITE, turned=True, shift=1), EQUAL),
+    "turned-levels": (replace(WHITE, turned=True, levels=2), EQUAL),
+    "turned-views": (replace(WHITE, turned=True, shift=1), EQUAL),
     # These differ from `white` in the transductive regime alone.
     "settled": (WHITE, replace(EQUAL, recluster=False)),
     "neighbours": (WHITE, replace(EQUAL, neighbours=10)),
+    "views-neighbours": (replace(WHITE, shift=1), replace(EQUAL, neighbours=10)),
 }
 """Ways to read one training: all that comes after it."""
 
@@ -73,6 +75,7 @@ def _recipes(few: int, many: int) -> dict[str, tuple[Recipe, ...]]:
     episodes = replace(digit, supervised=None, tasks=Tasks(images=500, schedule=Schedule(few)))
     objects = Recipe(copies="none", augmentation=PHOTO, supervised=_supervised(many))
     turned = replace(objects, copies="turned")
+    mixed = replace(objects, supervised=_supervised(many, mix=0.5))
     # Sixty classes in a task: each query has more to be told apart from.
     wide = Tasks(way=60, images=1200, schedule=Schedule(many, rate=3e-3, shape="onecycle"))
     character = Recipe("conv4", copies="none", supervised=None, tasks=wide)
@@ -82,17 +85,20 @@ def _recipes(few: int, many: int) -> dict[str, tuple[Recipe, ...]]:
         "photo-tasks": (replace(photo, tasks=refine),),
         "photo-contrast": (contrast,),
         "photo-spliced": (replace(photo, copies="spliced"),),
+        "photo-spliced-tasks": (replace(photo, copies="spliced", tasks=refine),),
         "photo-both": (photo, contrast),
         "digit": (digit,),
         "digit-tasks": (replace(digit, tasks=refine),),
         "digit-episodes": (episodes,),
         "digit-mirrored": (replace(digit, copies="mirrored"),),
         "digit-spliced": (replace(digit, copies="spliced"),),
+        "digit-crossed": (replace(digit, copies="crossed"),),
         "digit-both": (digit, episodes),
         "objects": (objects,),
         "objects-tasks": (replace(objects, tasks=refine),),
         "objects-turned": (turned,),
-        "objects-mixed": (replace(objects, supervised=_supervised(many, mix=0.5)),),
+        "objects-mixed": (mixed,),
+        "objects-mixed-tasks": (replace(mixed, tasks=refine),),
         "objects-contrast": (replace(objects, supervised=_supervised(many, contrast=Contrast())),),
         "objects-both": (objects, turned),
         "character": (character,),
@@ -106,11 +112,11 @@ def _recipes(few: int, many: int) -> dict[str, tuple[Recipe, ...]]:
 def _candidates() -> dict[str, MediConfig]:
     """What `medi bench choose` compares: trained briefly, as every split wants a training, and the same at length."""
     found: dict[str, MediConfig] = {}
-    for length, steps in {"": (600, 1000), "-long": (2500, 3000)}.items():
+    for length, steps in {"": (600, 1000), "-long": (2000, 2500)}.items():
         for name, members in _recipes(*steps).items():
-            found |= {f"{name}-{way}{length}": _read(name, members, way) for way in READINGS}
-            if length:
-                found |= {f"{name}-{way}{length}-x3": _read(name, 3 * members, way) for way in READINGS}
+            for way in READINGS:
+                found[f"{name}-{way}{length}"] = _read(name, members, way)
+                found[f"{name}-{way}{length}-x3"] = _read(name, 3 * members, way)
     return found
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from medi.methods import starts
-from medi.methods.adapting import Stage
+from medi.methods.adapting import ScaledStage, Stage
 from medi.methods.starts import Start
 from medi.train.schedule import Drops, Schedule
 
 
-def _on_bag(epochs: int, *, scaled: bool = False) -> Stage:
+def _on_bag(epochs: int) -> Stage:
     schedule = Schedule(steps=1, rate=0.1, optimiser="sgd", decay=1e-4)
-    return Stage(epochs=epochs, batch=128, least=300, schedule=schedule, scaled=scaled)
+    return ScaledStage(epochs=epochs, batch=128, least=300, schedule=schedule)
 
 
 def _rotations(steps: int) -> Start:
@@ -82,14 +82,22 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
         "cifar100": RSConfig(_rotations(3000), consistency=50.0, ramp=0.75),
-        "scaled": RSConfig(stage=_on_bag(epochs=40, scaled=True)),
-        "adam": RSConfig(stage=replace(_on_bag(epochs=40), schedule=Schedule(steps=1, rate=1e-3))),
+        "unscaled": RSConfig(
+            stage=Stage(epochs=40, batch=128, least=300, schedule=Schedule(1, rate=0.1, optimiser="sgd", decay=1e-4))
+        ),
+        "adam": RSConfig(stage=Stage(epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=1e-3))),
         "svhn": SVHN,
         "characters": _characters(
             starts.CHARACTERS,
             Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),
             known=64,
         ),
+        "characters-slow": _characters(
+            starts.CHARACTERS,
+            Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=3e-4)),
+            known=64,
+        ),
+        "characters-sgd": _characters(starts.CHARACTERS, replace(_on_bag(epochs=100), least=400), known=64),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
         "full": _full(25_000, consistency=5.0, ramp=0.25),
