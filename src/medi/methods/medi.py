@@ -52,6 +52,8 @@ READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "views": (replace(WHITE, shift=1), EQUAL),
     "turned": (replace(WHITE, turned=True), EQUAL),
     "turned-levels": (replace(WHITE, turned=True, levels=2), EQUAL),
+    "turned-three-levels": (replace(WHITE, turned=True, levels=3), EQUAL),
+    "whiter": (replace(WHITE, whiten=0.2), EQUAL),
     "turned-views": (replace(WHITE, turned=True, shift=1), EQUAL),
     # These differ from `white` in the transductive regime alone.
     "settled": (WHITE, replace(EQUAL, recluster=False)),
