@@ -30,7 +30,7 @@ from processes import end, start_ranks
 SGD = Schedule(steps=3, rate=0.01, optimiser="sgd", shape="constant", precision="float32")
 EVERYTHING = Recipe(
     "conv4",
-    copies="mirrored",
+    copies="spliced",
     augmentation=StrongAugmentation(crop=2, shuffle=0.5, cutout=4, colour=0.2),
     supervised=Supervised(batch=30, contrast=Contrast(width=8), mix=0.5, schedule=SGD),
     tasks=Tasks(way=4, observations=2, queries=3, images=40, schedule=SGD),

@@ -12,7 +12,7 @@ from torch import Tensor
 from medi.data.images import ImageSet
 from medi.errors import InputError
 
-Copies = Literal["none", "turned", "mirrored", "spliced", "crossed"]
+Copies = Literal["none", "turned", "spliced", "crossed"]
 MOST_SPLICED = 20
 """Splicing squares the number of classes, and multiplies the images by it."""
 
@@ -22,30 +22,19 @@ def with_copies(known: ImageSet, copies: Copies) -> ImageSet:
 
     Args:
         known: The known classes.
-        copies: none; turned: each by 90, 180 and 270 degrees; mirrored: those, and all of them mirrored; spliced: the
-            upper half of one class on the lower half of another, for every ordered pair, and all of them turned;
-            crossed: as spliced, and left halves beside right halves too.
+        copies: none; turned: each by 90, 180 and 270 degrees; spliced: the upper half of one class on the lower half of
+            another, for every ordered pair, and all of them turned; crossed: as spliced, and left halves beside right
+            halves too.
     """
     match copies:
         case "none":
             return known
         case "turned":
             return known.with_rotations()
-        case "mirrored":
-            return _mirrored(known.with_rotations())
         case "spliced":
             return _spliced(known, {"on": -2}).with_rotations()
         case "crossed":
             return _spliced(known, {"on": -2, "beside": -1}).with_rotations()
-
-
-def _mirrored(known: ImageSet) -> ImageSet:
-    """Every class and its mirror image."""
-    labels = torch.where(known.labels >= 0, known.labels + known.n_classes, -1)
-    names = tuple(f"{name} mirrored" for name in known.class_names)
-    return ImageSet(
-        torch.cat([known.images, known.images.flip(-1)]), torch.cat([known.labels, labels]), known.class_names + names
-    )
 
 
 def _spliced(known: ImageSet, ways: Mapping[str, int]) -> ImageSet:
