@@ -189,16 +189,71 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
     assert tables.choices([]) == tables.NOT_YET
 
 
-def test_trials_of_several_methods_and_numbers_of_observations_are_kept_apart():
+def test_a_candidate_tried_with_several_numbers_of_observations_is_one_row_and_ranked_by_their_mean():
     rows = [
-        trial(0.5, "default", 0),
-        trial(0.6, "default", 0, method="rs"),
-        trial(0.7, "default", 0, observations=ALL),
+        *(trial(acc, "even", split) for split, acc in enumerate([0.6, 0.8])),
+        *(trial(acc, "even", split, observations=1) for split, acc in enumerate([0.5, 0.7])),
+        *(trial(acc, "steep", split) for split, acc in enumerate([0.7, 0.9])),
+        *(trial(acc, "steep", split, observations=1) for split, acc in enumerate([0.2, 0.3])),
+        trial(1.0, "steep", 2),  # with one observation this split is still to come
+        trial(1.0, "once", 0),
+    ]
+    table = tables.choices(rows)
+    even, steep, once = cells(table)
+    assert even == {
+        "dataset": "CIFAR-10",
+        "candidate": "`even`",
+        "ACC": "65.0",
+        "5-obs": "70.0",
+        "1-obs": "60.0",
+        "std": f"{stdev([55, 75]):.1f}",
+        "splits": "2",
+        "to the first": "",
+    }
+    assert (steep["ACC"], steep["5-obs"], steep["1-obs"], steep["splits"]) == ("52.5", "80.0", "25.0", "2")
+    assert steep["to the first"] == f"-12.5 ± {stdev([-10, -15]) / 2**0.5:.1f}"
+    assert (once["ACC"], once["5-obs"], once["1-obs"]) == ("100.0", "100.0", "")
+    assert tables.SEVERAL_NOTE in table
+
+
+def test_a_split_counts_once_all_numbers_of_observations_are_there():
+    rows = [trial(0.5, "half", 0), trial(0.6, "half", 1, observations=1), trial(0.7, "whole", 0)]
+    (whole,) = cells(tables.choices(rows))
+    assert (whole["candidate"], whole["5-obs"]) == ("`whole`", "70.0")
+
+
+def test_trials_of_several_methods_and_of_everything_observed_are_kept_apart():
+    rows = [
+        trial(0.5, "cifar10", 0),
+        trial(0.6, "cifar10", 0, method="rs"),
+        trial(0.7, "cifar10", 0, observations=ALL),
     ]
     found = cells(tables.choices(rows))
-    assert {(line["method"], line["observations"], line["ACC"]) for line in found} == {
-        ("DTC", "5", "50.0"), ("RS", "5", "60.0"), ("DTC", "all", "70.0"),
+    assert {(line["method"], line["ACC"], line["5-obs"], line["all"]) for line in found} == {
+        ("DTC", "50.0", "50.0", ""), ("RS", "60.0", "60.0", ""), ("DTC", "70.0", "", "70.0"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "dataset", "bold", "others"),
+    [
+        ("dtc", "svhn", {"svhn-fast"}, {"svhn", "gone since"}),
+        ("medi", "glyphs", {"cpu-views"}, {"cpu-white"}),
+        (
+            "medi",
+            "cifar10",
+            {"photo-spliced-tasks-white", "photo-spliced-tasks-turned-levels"},
+            {"photo-spliced-white"},
+        ),
+    ],
+)
+def test_what_default_stands_for_is_in_bold(method, dataset, bold, others):
+    rows = [trial(0.5, config, 0, method=method, dataset=dataset) for config in bold | others]
+    table = tables.choices(rows)
+    found = {line["candidate"] for line in cells(table)}
+    assert found == {f"**`{config}`**" for config in bold} | {f"`{config}`" for config in others}
+    assert (tables.BOLD_RECIPE_NOTE if method == "medi" else tables.BOLD_NOTE) in table
+    assert "bold" not in tables.choices([trial(0.5, config, 0, method="dtc") for config in ("svhn", "gone since")])
 
 
 @given(st.lists(st.lists(st.floats(0.1, 1.0), min_size=1, max_size=6), min_size=1, max_size=12))

@@ -10,6 +10,7 @@ import render
 from medi.bench.grid import Run
 from medi.bench.rows import read_rows
 from medi.bench.run import settings_of
+from medi.methods.medi import READINGS, WINNERS
 from medi.methods.mm import MM
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,3 +50,31 @@ def test_the_choice_of_mm_on_glyphs_is_what_the_committed_trials_give():
             scores.setdefault(row["config"], []).append(row["acc"])
     assert {len(splits) for splits in scores.values()} == {5}
     assert max(scores, key=lambda config: fmean(scores[config])) == MM.chosen["glyphs"]
+
+
+def trials_of_medi(dataset: str, regime: str = "honest") -> dict[str, float]:
+    """Mean ACC of every candidate, over splits and over one and five observations."""
+    scores: dict[str, list[float]] = {}
+    for row in read_rows(ROOT / "results" / "medi" / "choices.jsonl"):
+        if (row["dataset"], row["regime"]) == (dataset, regime):
+            scores.setdefault(row["config"], []).append(row["acc"])
+    assert {len(values) for values in scores.values()} == {4}  # two splits, one and five observations
+    return {config: fmean(values) for config, values in scores.items()}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "recipes", "readings", "read_by"),
+    [
+        ("cifar10", ["photo-tasks", "photo-spliced-tasks"], ["white", "levels", "turned"], "photo-spliced-tasks"),
+        ("svhn", ["digit-spliced", "digit-crossed"], ["white", "turned"], "digit-crossed"),
+        ("cifar100", ["objects-tasks", "objects-mixed-tasks"], ["white", "views"], "objects-tasks"),
+        ("omniglot", ["character-deep"], ["white"], "character-deep"),
+    ],
+)
+def test_the_winners_of_medi_are_what_the_rules_in_its_document_give(dataset, recipes, readings, read_by):
+    scores = trials_of_medi(dataset)
+    recipe = max(recipes, key=lambda name: fmean(scores[f"{name}-{reading}"] for reading in readings))
+    reading = max(READINGS, key=lambda name: scores.get(f"{read_by}-{name}", 0.0))
+    seen_together = trials_of_medi(dataset, "transductive")
+    grouping = max(seen_together, key=lambda config: seen_together[config])
+    assert WINNERS[dataset] == (recipe, f"{reading}-neighbours" if grouping.endswith("-neighbours") else reading)

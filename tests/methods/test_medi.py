@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 import pytest
 import torch
@@ -102,13 +102,15 @@ def test_every_candidate_that_the_documentation_names_exists():
 
 def test_the_transductive_trials_in_the_documentation_are_the_committed_ones():
     root = Path(__file__).parents[2]
+    page = (root / "docs" / "medi.md").read_text()
+    table = page[page.index("<!-- transductive -->") : page.index("<!-- end of transductive -->")]
     scores: dict[str, list[float]] = {}
     for row in read_rows(root / "results" / "medi" / "choices.jsonl"):
         if row["regime"] == "transductive":
             scores.setdefault(row["config"], []).append(100 * row["acc"])
-    assert len(scores) == 3
+    assert len(scores) >= 3
     for name, values in scores.items():
-        assert f"| `{name}` | {fmean(values):.1f} | {stdev(values):.1f} |" in (root / "docs" / "medi.md").read_text()
+        assert re.search(rf"`{name}`(\*\*)? \| {fmean(values):.1f} \|", table), name
 
 
 def test_the_method_is_in_the_registry_and_every_dataset_it_chose_for_has_settings():
