@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tables
+import trials
 
 from medi.bench.rows import read_rows
 from medi.bench.tables import read_results, render, summarise
@@ -34,7 +35,7 @@ def files() -> dict[Path, str]:
     by_setting = partial(tables.by_setting, lines)
     leader = "medi" if any(line.run.method == "medi" for line in lines) else "mp"
     pooled = summarise(rows_of("mp", "mm", "few"))
-    trials = rows_of("baselines", "few", "abundant", file="choices.jsonl")
+    tried = rows_of("baselines", "few", "abundant", file="choices.jsonl")
     of_medi = rows_of("medi", file="choices.jsonl")
     drawn = (ROOT / "docs" / "images" / "comparison.png").exists()
     pages = {
@@ -46,20 +47,20 @@ def files() -> dict[Path, str]:
         "docs/mm.md": {
             "results": by_setting(tables.of_mm),
             "literal": by_setting(tables.literal, observations=(5,)),
-            "choices": tables.choices(rows_of("mm", file="choices.jsonl")),
+            "choices": trials.choices(rows_of("mm", file="choices.jsonl")),
         },
-        "docs/results.md": {"results": tables.choices(rows_of("mp", file="choices.jsonl"))},
+        "docs/results.md": {"results": trials.choices(rows_of("mp", file="choices.jsonl"))},
         "docs/baselines.md": {
-            "results": tables.lengths([row for row in trials if BENCHMARKS[row["dataset"]].generated]),
-            "choices": tables.choices([row for row in trials if not BENCHMARKS[row["dataset"]].generated]),
+            "results": trials.lengths([row for row in tried if BENCHMARKS[row["dataset"]].generated]),
+            "choices": trials.choices([row for row in tried if not BENCHMARKS[row["dataset"]].generated]),
             "few": tables.few(pooled, "honest"),
             "oracle": tables.few(pooled, "grouped"),
             "comparison": COMPARISON if drawn else "Not drawn yet.\n",
             "abundant": tables.abundant(rows_of("abundant")),
         },
         "docs/medi.md": {
-            "results": tables.choices(of_medi),
-            "transductive": tables.choices(of_medi, regime="transductive"),
+            "results": trials.choices(of_medi),
+            "transductive": trials.choices(of_medi, regime="transductive"),
             "records": by_setting(tables.records),
         },
         "docs/theory.md": markdown_tables(ROOT / "results" / "theory"),

@@ -5,6 +5,7 @@ from statistics import fmean, stdev
 
 import pytest
 import tables
+import trials
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,7 +174,7 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
         trial(0.4, "elsewhere", 7),
         trial(0.1, "short", 0, regime="transductive"),
     ]
-    long, short, lucky, elsewhere = cells(tables.choices(rows))
+    long, short, lucky, elsewhere = cells(trials.choices(rows))
     assert long == {
         "dataset": "CIFAR-10",
         "candidate": "`long`",
@@ -185,8 +186,8 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
     assert (short["candidate"], short["to the first"]) == ("`short`", f"-5.0 ± {stdev([-10, 0, -5]) / 3**0.5:.1f}")
     assert (lucky["candidate"], lucky["std"], lucky["to the first"]) == ("`lucky`", "", "+4.0 (1)")
     assert (elsewhere["candidate"], elsewhere["splits"], elsewhere["to the first"]) == ("`elsewhere`", "1", "")
-    assert cells(tables.choices(rows, regime="transductive"))[0]["ACC"] == "10.0"
-    assert tables.choices([]) == tables.NOT_YET
+    assert cells(trials.choices(rows, regime="transductive"))[0]["ACC"] == "10.0"
+    assert trials.choices([]) == tables.NOT_YET
 
 
 def test_a_candidate_tried_with_several_numbers_of_observations_is_one_row_and_ranked_by_their_mean():
@@ -198,7 +199,7 @@ def test_a_candidate_tried_with_several_numbers_of_observations_is_one_row_and_r
         trial(1.0, "steep", 2),  # with one observation this split is still to come
         trial(1.0, "once", 0),
     ]
-    table = tables.choices(rows)
+    table = trials.choices(rows)
     even, steep, once = cells(table)
     assert even == {
         "dataset": "CIFAR-10",
@@ -213,12 +214,12 @@ def test_a_candidate_tried_with_several_numbers_of_observations_is_one_row_and_r
     assert (steep["ACC"], steep["5-obs"], steep["1-obs"], steep["splits"]) == ("52.5", "80.0", "25.0", "2")
     assert steep["to the first"] == f"-12.5 ± {stdev([-10, -15]) / 2**0.5:.1f}"
     assert (once["ACC"], once["5-obs"], once["1-obs"]) == ("100.0", "100.0", "")
-    assert tables.SEVERAL_NOTE in table
+    assert trials.SEVERAL_NOTE in table
 
 
 def test_a_split_counts_once_all_numbers_of_observations_are_there():
     rows = [trial(0.5, "half", 0), trial(0.6, "half", 1, observations=1), trial(0.7, "whole", 0)]
-    (whole,) = cells(tables.choices(rows))
+    (whole,) = cells(trials.choices(rows))
     assert (whole["candidate"], whole["5-obs"]) == ("`whole`", "70.0")
 
 
@@ -228,7 +229,7 @@ def test_trials_of_several_methods_and_of_everything_observed_are_kept_apart():
         trial(0.6, "cifar10", 0, method="rs"),
         trial(0.7, "cifar10", 0, observations=ALL),
     ]
-    found = cells(tables.choices(rows))
+    found = cells(trials.choices(rows))
     assert {(line["method"], line["ACC"], line["5-obs"], line["all"]) for line in found} == {
         ("DTC", "50.0", "50.0", ""), ("RS", "60.0", "60.0", ""), ("DTC", "70.0", "", "70.0"),
     }  # fmt: skip
@@ -249,17 +250,17 @@ def test_trials_of_several_methods_and_of_everything_observed_are_kept_apart():
 )
 def test_what_default_stands_for_is_in_bold(method, dataset, bold, others):
     rows = [trial(0.5, config, 0, method=method, dataset=dataset) for config in bold | others]
-    table = tables.choices(rows)
+    table = trials.choices(rows)
     found = {line["candidate"] for line in cells(table)}
     assert found == {f"**`{config}`**" for config in bold} | {f"`{config}`" for config in others}
-    assert (tables.BOLD_RECIPE_NOTE if method == "medi" else tables.BOLD_NOTE) in table
-    assert "bold" not in tables.choices([trial(0.5, config, 0, method="dtc") for config in ("svhn", "gone since")])
+    assert (trials.BOLD_RECIPE_NOTE if method == "medi" else trials.BOLD_NOTE) in table
+    assert "bold" not in trials.choices([trial(0.5, config, 0, method="dtc") for config in ("svhn", "gone since")])
 
 
 @given(st.lists(st.lists(st.floats(0.1, 1.0), min_size=1, max_size=6), min_size=1, max_size=12))
 def test_a_table_of_choices_holds_every_candidates_mean_in_order(scores):
     rows = [trial(acc, f"c{n}", split) for n, splits in enumerate(scores) for split, acc in enumerate(splits)]
-    found = cells(tables.choices(rows))
+    found = cells(trials.choices(rows))
     means = {f"`c{n}`": fmean(splits) for n, splits in enumerate(scores)}
     assert {line["candidate"]: line["ACC"] for line in found} == {c: f"{100 * mean:.1f}" for c, mean in means.items()}
     order = [(-int(line["splits"]), -float(line["ACC"])) for line in found]
