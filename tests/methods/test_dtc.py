@@ -9,10 +9,12 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from medi.data.facts import Augmentation
+from medi.methods.adapting import Stage, ramp
 from medi.methods.dtc import DTCLearner, SoftClusters, divergence, principal_components, sharpened
 from medi.methods.dtc_config import DTCConfig
 from medi.nets import build
 from medi.train.loop import Desk
+from medi.train.schedule import Schedule
 
 
 def points(n: int = 30, d: int = 12, k: int = 4, seed: int = 0) -> torch.Tensor:
@@ -78,6 +80,39 @@ def test_the_divergence_is_the_mean_over_items():
     t, q = (torch.randn(5, 3, generator=generator, dtype=torch.float64).softmax(1) for _ in range(2))
     expected = sum(float(a * (a / b).log()) for a, b in zip(t.flatten(), q.flatten(), strict=True)) / 5
     assert float(divergence(t, q.log())) == pytest.approx(expected)
+
+
+def test_the_divergence_by_cluster_is_the_mean_over_items_and_clusters():
+    generator = torch.Generator().manual_seed(0)
+    t, q = (torch.randn(5, 3, generator=generator, dtype=torch.float64).softmax(1) for _ in range(2))
+    expected = torch.nn.functional.kl_div(q.log(), t, reduction="none").mean()
+    assert torch.allclose(divergence(t, q.log(), by_cluster=True), expected)
+
+
+def test_a_first_stage_draws_assignments_towards_the_targets_of_the_start():
+    bag = points(n=40)
+    first = Stage(epochs=60, batch=40, schedule=Schedule(steps=1, rate=1e-2, shape="constant"))
+    idle = Stage(epochs=1, batch=40, schedule=Schedule(steps=1, rate=0.0))
+    network = build("mlp", (12,), hidden=(16,)).eval()
+    start = DTCLearner(network, DTCConfig(stage=idle), Augmentation(), Desk()).adapt(bag, 4, None, Desk()).eval()
+    config = DTCConfig(stage=idle, first=first)
+    drawn = DTCLearner(network, config, Augmentation(), Desk()).adapt(bag, 4, None, Desk()).eval()
+    with torch.inference_mode():
+        target = sharpened(start(bag).softmax(1))
+        before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (start, drawn))
+    assert after < before / 2
+
+
+@pytest.mark.parametrize(("share", "reached"), [(1.0, False), (0.2, True)])
+def test_the_weight_of_consistency_is_reached_after_its_share_of_the_stage(share, reached, monkeypatch):
+    seen = []
+    monkeypatch.setattr("medi.methods.dtc.ramp", lambda done, length: seen.append(ramp(done, length)) or seen[-1])
+    stage = Stage(epochs=10, batch=40, schedule=Schedule(steps=1, rate=1e-3))
+    config = DTCConfig(stage=stage, warm_up=0.0, ramp=share, first=stage)
+    network = build("mlp", (12,), hidden=(16,)).eval()
+    DTCLearner(network, config, Augmentation(), Desk()).adapt(points(n=40), 4, None, Desk())
+    assert len(seen) == 10, "the first stage has no consistency"
+    assert (seen[3] == 1.0) == reached
 
 
 def test_with_one_observation_a_class_every_item_is_its_own_centre():

@@ -138,3 +138,22 @@ def test_heads_follow_from_the_seed():
     one, same, other = (linear(4, 3, Desk(seed=seed)).weight for seed in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
+
+
+def test_heads_may_have_a_hidden_layer_and_learn():
+    config = RSConfig(
+        Start("classes", "mlp", schedule=Schedule(steps=2)),
+        supervised=None,
+        stage=Stage(1, 50, 3, Schedule(steps=1, rate=0.1)),
+        known=16,
+        hidden=8,
+    )
+    learner = METHODS["rs"](config).fit(KNOWN, Plan(way=3, observations=5))
+    clustering = learner.discover(NOVEL.images, bags(1)[0], 3, generator())
+    (model,) = clustering.models
+    assert [tuple(layer.weight.shape) for layer in model.novel if isinstance(layer, torch.nn.Linear)] == [
+        (8, learner.start.width),
+        (3, 8),
+    ]
+    assert not torch.equal(model.known[0].weight, learner.head[0].weight)
+    assert clustering.confidence.isfinite().all()

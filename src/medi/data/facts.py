@@ -109,6 +109,8 @@ QUERIES = 15
 """Query items of each class in a task."""
 
 PHOTO = Augmentation(crop=4, flip=True, colour=0.4)
+CROPPED, FLIPPED = Augmentation(crop=4), Augmentation(crop=4, flip=True)
+"""What published recipes of novel class discovery do to digits and to photos."""
 _DIGIT = Augmentation(crop=2, rotate=10, scale=0.1, shear=0.1, colour=0.4, invert=0.5)
 _CHARACTER = Augmentation(rotate=10, scale=0.1, shear=0.1, shift=0.06)
 

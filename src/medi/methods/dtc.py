@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from itertools import count
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, ramp
+from medi.methods.adapting import AdaptingLearner, Stage, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.dtc_config import CHOSEN, CONFIGS, RECIPES, DTCConfig
 from medi.methods.starts import started
@@ -44,9 +45,10 @@ def sharpened(q: Tensor) -> Tensor:
     return weight / weight.sum(1, keepdim=True)
 
 
-def divergence(target: Tensor, log_q: Tensor) -> Tensor:
-    """KL(t || q), the mean over items (n, k)."""
-    return functional.kl_div(log_q, target, reduction="batchmean")
+def divergence(target: Tensor, log_q: Tensor, *, by_cluster: bool = False) -> Tensor:
+    """KL(t || q), the mean over items (n, k), or over items and clusters as the authors' code has it."""
+    mean = functional.kl_div(log_q, target, reduction="batchmean")
+    return mean / target.shape[1] if by_cluster else mean
 
 
 class SoftClusters(nn.Module):
@@ -81,6 +83,7 @@ class DTC(Method):
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the network on known classes, or find it trained."""
+        plan = replace(plan, augmentation=self.settings.augmentation or plan.augmentation)
         network, seconds = started(known, self.settings.start, plan)
         return DTCLearner(network, self.settings, plan.augmentation, plan.desk, seconds)
 
@@ -108,10 +111,19 @@ class DTCLearner(AdaptingLearner):
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
         """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
-        config, stage = self.config, self.config.stage
-        model, schedule = self.begin(images, k, groups, desk), stage.schedule_for(len(images))
+        model = self.begin(images, k, groups, desk)
+        if self.config.first:
+            self._draw(model, images, groups, desk, self.config.first, settling=False)
+        self._draw(model, images, groups, desk, self.config.stage, settling=True)
+        return model
+
+    def _draw(
+        self, model: SoftClusters, images: Tensor, groups: Tensor | None, desk: Desk, stage: Stage, *, settling: bool
+    ) -> None:
+        """One stage; only one that settles takes new targets on its way and asks two views to agree."""
+        config, schedule, steps = self.config, stage.schedule_for(len(images)), count()
         every = config.refresh * stage.steps_of_a_pass(len(images))
-        steps, target = count(), torch.empty(0)
+        target = torch.empty(0)
 
         def assignments() -> Tensor:
             model.eval()
@@ -125,14 +137,16 @@ class DTCLearner(AdaptingLearner):
         def loss(generator: torch.Generator) -> Tensor:
             nonlocal target
             step = next(steps)
-            if step % every == 0:
+            if step == 0 or (settling and step % every == 0):
+                k = len(model.centres)
                 target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
             items = stage.draw(len(images), generator)
             twice = augment(torch.cat([images[items]] * 2), self.augmentation, generator)
             log_q, other = model(twice).log_softmax(-1).chunk(2)
             done = step / schedule.steps - config.warm_up
-            weight = config.consistency * ramp(done, 1 - config.warm_up) if done >= 0 else 0.0
-            return divergence(target[items], log_q) + weight * functional.mse_loss(log_q.exp(), other.exp())
+            rises = config.ramp * (1 - config.warm_up)
+            weight = config.consistency * ramp(done, rises) if settling and done >= 0 else 0.0
+            drawn = divergence(target[items], log_q, by_cluster=config.by_cluster)
+            return drawn + weight * functional.mse_loss(log_q.exp(), other.exp())
 
         train(model, loss, schedule, desk, title=self.title, settings={})
-        return model

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Literal
 
+from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.methods import starts
 from medi.methods.adapting import Stage
 from medi.methods.starts import Start
@@ -25,15 +27,23 @@ class DTCConfig:
         start: What the network learns from known classes.
         stage: Training on the observations.
         consistency: Weight of the squared difference between the assignments of two augmentations.
-        warm_up: Share of the training before that difference counts; its weight then ramps up to the end.
+        warm_up: Share of the training before that difference counts.
+        ramp: Share of what is left in which its weight is reached.
         refresh: Passes over the bag between two new targets.
+        first: Training towards the targets of the start alone, before all this; None for none.
+        by_cluster: Divide the divergence by the number of clusters too.
+        augmentation: Random changes of images; None for the dataset's own.
     """
 
     start: Start = field(default_factory=Start)
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=30, rate=0.01, decay=5e-4))
     consistency: float = 10.0
     warm_up: float = 0.1
+    ramp: float = 1.0
     refresh: int = 5
+    first: Stage | None = None
+    by_cluster: bool = False
+    augmentation: Augmentation | None = None
 
 
 FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4))
@@ -44,15 +54,30 @@ CPU = DTCConfig(
 )
 
 
-def _full(steps: int, epochs: int = 100, rate: float = 0.05, network: str = "resnet18", refresh: int = 5) -> DTCConfig:
+def _full(
+    steps: int,
+    epochs: int = 100,
+    rate: float = 0.05,
+    network: str = "resnet18",
+    refresh: int = 5,
+    augmentation: Augmentation = FLIPPED,
+) -> DTCConfig:
     """The published recipe with a start of so many steps: 180 epochs. The rates of the start are ours."""
     start = Drops(steps=steps, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
-    schedule = Schedule(steps=1, rate=rate, optimiser="sgd", shape="constant")
     return DTCConfig(
         Start("classes", network, batch=128, schedule=start),
-        stage=Stage(epochs=epochs, batch=128, schedule=schedule),
+        first=_constant(10, 0.1, "sgd", batch=128),
+        stage=_constant(epochs, rate, "sgd", batch=128),
+        warm_up=0.0,
+        ramp=5 / epochs,
         refresh=refresh,
+        by_cluster=True,
+        augmentation=augmentation,
     )
+
+
+def _constant(epochs: int, rate: float, optimiser: Literal["adam", "sgd"], batch: int) -> Stage:
+    return Stage(epochs, batch, schedule=Schedule(steps=1, rate=rate, optimiser=optimiser, shape="constant"))
 
 
 CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
@@ -70,12 +95,17 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
         "full": _full(35_000),
-        "full-svhn": _full(28_000, epochs=60, rate=0.001),
+        "full-svhn": _full(28_000, epochs=60, rate=0.001, augmentation=CROPPED),
         "full-cifar100": _full(56_000, network="conv5-wide", refresh=10),
         "full-omniglot": DTCConfig(
             starts.CHARACTERS_FULL,
-            stage=Stage(epochs=100, batch=100, schedule=Schedule(steps=1, shape="constant")),
+            first=_constant(10, 1e-3, "adam", batch=100),
+            stage=_constant(90, 1e-3, "adam", batch=100),
             consistency=100.0,
+            warm_up=0.0,
+            ramp=5 / 90,
+            refresh=1,
+            by_cluster=True,
         ),
     }
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from typing import ClassVar, NamedTuple
 
@@ -78,7 +78,7 @@ def joint_loss(
 class TwoHeads(nn.Module):
     """A network with a head for the known classes and one for the novel classes."""
 
-    def __init__(self, network: Network, known: nn.Linear, novel: nn.Linear) -> None:
+    def __init__(self, network: Network, known: nn.Module, novel: nn.Module) -> None:
         super().__init__()
         self.network, self.known, self.novel = network, known, novel
 
@@ -90,6 +90,14 @@ class TwoHeads(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits (n, k) of the novel classes."""
         return self.outputs(images).novel
+
+
+def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Module:
+    """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
+    if hidden is None:
+        return linear(width, outputs, desk)
+    first = linear(width, hidden, desk)
+    return nn.Sequential(first, nn.BatchNorm1d(hidden).to(desk.device), nn.ReLU(), linear(hidden, outputs, desk))
 
 
 class RS(Method):
@@ -106,8 +114,9 @@ class RS(Method):
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """The first two stages, or where they were trained before."""
         config, desk = self.settings, plan.desk
+        plan = replace(plan, augmentation=config.augmentation or plan.augmentation)
         network, seconds = started(known, config.start, plan)
-        head = linear(network.width, known.n_classes, desk)
+        head = head_of(network.width, known.n_classes, config.hidden, desk)
         if config.only_last:
             network.requires_grad_(False)
             last_stage(network).requires_grad_(True)
@@ -122,6 +131,7 @@ class RS(Method):
             settings = plan.settings(known, config.start) | {
                 "start": asdict(config.start.schedule),
                 "only_last": config.only_last,
+                **({"hidden": config.hidden} if config.hidden else {}),
             }
             seconds += train(model, loss, config.supervised, desk, title="supervised", settings=settings)
         return RSLearner(network, head, known, config, plan, seconds)
@@ -131,7 +141,7 @@ class RSLearner(AdaptingLearner):
     """Trains both heads, and what is not frozen, on known images and each bag together."""
 
     def __init__(
-        self, start: Network, head: nn.Linear, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
+        self, start: Network, head: nn.Module, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
     ) -> None:
         super().__init__("rs", plan.desk, config.start.network, config.stage.schedule.precision, seconds)
         self.start, self.head, self.known = start, head, known
@@ -140,7 +150,8 @@ class RSLearner(AdaptingLearner):
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
         """Known images and the bag's, each step as many of either, so that no step is without novel pairs."""
         config, known, stage = self.config, self.known, self.config.stage
-        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), linear(self.start.width, k, desk))
+        novel_head = head_of(self.start.width, k, config.hidden, desk)
+        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule, steps = stage.schedule_for(len(images)), count()
 
         def loss(generator: torch.Generator) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.methods import starts
 from medi.methods.adapting import ScaledStage, Stage
 from medi.methods.starts import Start
@@ -34,6 +35,8 @@ class RSConfig:
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
+        hidden: Size of a layer with a norm between features and either head's outputs; None for linear heads.
+        augmentation: Random changes of images; None for the dataset's own.
     """
 
     start: Start = field(default_factory=lambda: _rotations(2000))
@@ -44,6 +47,8 @@ class RSConfig:
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
+    hidden: int | None = None
+    augmentation: Augmentation | None = None
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
@@ -55,7 +60,7 @@ CPU = RSConfig(
 )
 
 
-def _full(known: int, consistency: float, ramp: float) -> RSConfig:
+def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation = FLIPPED) -> RSConfig:
     """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
     steps = known // 128
     tenths = tuple(i / 10 for i in range(1, 10))
@@ -70,6 +75,7 @@ def _full(known: int, consistency: float, ramp: float) -> RSConfig:
         known=64,
         consistency=consistency,
         ramp=ramp,
+        augmentation=augmentation,
     )
 
 
@@ -102,11 +108,16 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "cpu": CPU,
         "full": _full(25_000, consistency=5.0, ramp=0.25),
         "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
-        "full-svhn": _full(20_000, consistency=50.0, ramp=0.4),
-        "full-omniglot": _characters(
-            starts.CHARACTERS_FULL,
-            Stage(epochs=100, batch=32, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
-            known=68,
+        "full-svhn": _full(20_000, consistency=50.0, ramp=0.4, augmentation=CROPPED),
+        # All but the last stage is frozen, heads have a layer more, and 100 epochs are passes over the known images.
+        "full-omniglot": replace(
+            _characters(
+                starts.CHARACTERS_FULL,
+                Stage(1, batch=32, least=28_300, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
+                known=68,
+            ),
+            only_last=True,
+            hidden=512,
         ),
     }
 )
