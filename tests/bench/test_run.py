@@ -1,6 +1,7 @@
 import json
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import product
 
 import pytest
 import torch
@@ -8,10 +9,11 @@ import torch
 from medi.bench import run as bench_run
 from medi.bench.choose import try_candidates
 from medi.bench.grid import Run
-from medi.bench.run import run_grid
+from medi.bench.run import run_grid, same_settings
 from medi.errors import InputError
 from medi.files import read_journal
-from medi.methods import MP
+from medi.methods import METHODS, MP
+from medi.methods.dtc_config import DTCConfig
 from medi.methods.inner import InnerSteps
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MPConfig
@@ -201,3 +203,22 @@ def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_one
     (summary,) = try_candidates([run], tmp_path, **options)
     assert summary.splits == 10
     assert {row["asked_way"] for row in read_journal(tmp_path / "choices.jsonl")} == {2}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_read_back_from_a_file_are_those_of_their_config_and_of_no_other(name):
+    configs = list(METHODS[name].configs.values())[:12]
+    for one, other in product(configs, configs):
+        assert same_settings(json.loads(json.dumps(asdict(one))), other) == (one == other)
+
+
+def test_a_setting_that_did_not_exist_counts_as_its_default_and_one_that_is_gone_as_another():
+    config = DTCConfig()
+    old = json.loads(json.dumps(asdict(config)))
+    del old["ramp"], old["stage"]["least"]
+    assert not same_settings(old, config), "the stage's least number of steps is not the default"
+    old["stage"]["least"] = config.stage.least
+    assert same_settings(old, config)
+    assert not same_settings(old, replace(config, ramp=0.5))
+    assert not same_settings(old | {"gone": 1}, config)
+    assert not same_settings(None, config)

@@ -83,6 +83,12 @@ def test_features_are_the_mean_over_views():
     assert torch.allclose(features * mean.norm() / features.norm(), mean, atol=1e-5)
 
 
+def test_vectors_cannot_be_turned():
+    known = ImageSet(torch.rand(6, 6), torch.arange(6) % 2, ("a", "b"))
+    with pytest.raises(InputError, match="only images can be turned"):
+        ReadoutEncoder([build("mlp", (6,))], known, Readout(turned=True), CPU)
+
+
 def test_a_turned_image_is_a_block_of_its_own():
     known, network = some_known(), build("conv4", (3, 16, 16)).eval()
     one, four = (ReadoutEncoder([network], known, Readout(turned=turned, unit=True), CPU) for turned in (False, True))

@@ -156,4 +156,8 @@ def test_heads_may_have_a_hidden_layer_and_learn():
         (3, 8),
     ]
     assert not torch.equal(model.known[0].weight, learner.head[0].weight)
+    first, last = (layer.weight.detach().flatten()[:24] for layer in (learner.head[0], learner.head[-1]))
+    assert abs(float(torch.corrcoef(torch.stack([first, last]))[0, 1])) < 0.9, (
+        "layers of a head have draws of their own"
+    )
     assert clustering.confidence.isfinite().all()

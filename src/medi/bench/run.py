@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
@@ -175,17 +175,48 @@ def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: in
 def _refuse_other_settings(runs: Sequence[Run], done: Mapping[Run, dict[str, Any]], out: Path) -> None:
     """A name such as `default` may stand for other settings than when a result was made: never mix the two."""
     for run in runs:
-        if run in done and done[run].get("settings") != settings_of(run):
+        if run in done and not same_settings(done[run].get("settings"), config_of(run)):
             raise InputError(
                 f"{out} has a result of {run.describe()} made with other settings than '{run.config}' stands for now: "
                 "choose another --out."
             )
 
 
+def config_of(run: Run) -> Any:
+    """The settings that a run's config stands for."""
+    return method_of(run.method).config(run.config, run.dataset)
+
+
 def settings_of(run: Run) -> dict[str, Any]:
-    """The settings that a run's config stands for, as they read in a results file."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(method_of(run.method).config(run.config, run.dataset))))
+    """The same as they read in a results file."""
+    settings: dict[str, Any] = json.loads(json.dumps(asdict(config_of(run))))
     return settings
+
+
+def same_settings(old: Any, config: Any) -> bool:
+    """Whether a part of what a results file says of settings is what a part of a config says now.
+
+    A setting that did not exist when the results were made counts as its default: that is how it was done then. One
+    that tells a class from the class it extends has to be there: without it, it was the other class.
+    """
+    if isinstance(config, tuple):
+        return isinstance(old, list) and len(old) == len(config) and all(map(same_settings, old, config))
+    if not is_dataclass(config):
+        return bool(old == config)
+    if not isinstance(old, dict) or not set(old) <= {setting.name for setting in fields(config)}:
+        return False
+    extended = next((base for base in type(config).__mro__[1:] if is_dataclass(base)), type(config))
+    may_lack = {setting.name for setting in fields(extended)}
+    for setting in fields(config):
+        value = getattr(config, setting.name)
+        if setting.name in old:
+            if not same_settings(old[setting.name], value):
+                return False
+            continue
+        default = setting.default_factory() if callable(setting.default_factory) else setting.default
+        if setting.name not in may_lack or value != default:
+            return False
+    return True
 
 
 @cache

@@ -113,7 +113,8 @@ class DTCLearner(AdaptingLearner):
         """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
         model = self.begin(images, k, groups, desk)
         if self.config.first:
-            self._draw(model, images, groups, desk, self.config.first, settling=False)
+            apart = replace(desk, seed=desk.seed + 1)  # or the next stage would see the same batches again
+            self._draw(model, images, groups, apart, self.config.first, settling=False)
         self._draw(model, images, groups, desk, self.config.stage, settling=True)
         return model
 
@@ -141,12 +142,11 @@ class DTCLearner(AdaptingLearner):
                 k = len(model.centres)
                 target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
             items = stage.draw(len(images), generator)
-            twice = augment(torch.cat([images[items]] * 2), self.augmentation, generator)
-            log_q, other = model(twice).log_softmax(-1).chunk(2)
-            done = step / schedule.steps - config.warm_up
-            rises = config.ramp * (1 - config.warm_up)
-            weight = config.consistency * ramp(done, rises) if settling and done >= 0 else 0.0
+            seen = augment(torch.cat([images[items]] * (2 if settling else 1)), self.augmentation, generator)
+            log_q, *others = model(seen).log_softmax(-1).split(len(items))
             drawn = divergence(target[items], log_q, by_cluster=config.by_cluster)
-            return drawn + weight * functional.mse_loss(log_q.exp(), other.exp())
+            done = step / schedule.steps - config.warm_up
+            weight = config.consistency * ramp(done, config.ramp * (1 - config.warm_up)) if done >= 0 else 0.0
+            return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
 
         train(model, loss, schedule, desk, title=self.title, settings={})

@@ -56,28 +56,40 @@ CPU = DTCConfig(
 
 def _full(
     steps: int,
-    epochs: int = 100,
-    rate: float = 0.05,
+    stage: Stage,
+    *,
     network: str = "resnet18",
+    first: int = 10,
+    decay: float = 0.0,
     refresh: int = 5,
-    augmentation: Augmentation = FLIPPED,
+    augmentation: Augmentation | None = None,
 ) -> DTCConfig:
-    """The published recipe with a start of so many steps: 180 epochs. The rates of the start are ours."""
+    """The authors' recipe for a start of so many steps: 180 epochs of the known images. The start's rates are ours.
+
+    Args:
+        steps: Of the start.
+        stage: The main training.
+        network: A name in `medi.nets.NETWORKS`.
+        first: Epochs towards the first targets.
+        decay: Weight decay there.
+        refresh: Epochs between two new targets.
+        augmentation: None for the dataset's own.
+    """
     start = Drops(steps=steps, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
     return DTCConfig(
         Start("classes", network, batch=128, schedule=start),
-        first=_constant(10, 0.1, "sgd", batch=128),
-        stage=_constant(epochs, rate, "sgd", batch=128),
+        first=_constant(first, 0.1, "sgd", batch=128, decay=decay),
+        stage=stage,
         warm_up=0.0,
-        ramp=5 / epochs,
+        ramp=5 / stage.epochs,
         refresh=refresh,
         by_cluster=True,
         augmentation=augmentation,
     )
 
 
-def _constant(epochs: int, rate: float, optimiser: Literal["adam", "sgd"], batch: int) -> Stage:
-    return Stage(epochs, batch, schedule=Schedule(steps=1, rate=rate, optimiser=optimiser, shape="constant"))
+def _constant(epochs: int, rate: float, optimiser: Literal["adam", "sgd"], batch: int, decay: float = 0.0) -> Stage:
+    return Stage(epochs, batch, schedule=Schedule(1, rate, optimiser, decay, shape="constant"))
 
 
 CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
@@ -94,9 +106,20 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
-        "full": _full(35_000),
-        "full-svhn": _full(28_000, epochs=60, rate=0.001, augmentation=CROPPED),
-        "full-cifar100": _full(56_000, network="conv5-wide", refresh=10),
+        "full": _full(35_000, _constant(100, 0.05, "sgd", batch=128)),
+        "full-cifar10": _full(
+            35_000, _constant(100, 0.05, "sgd", batch=128, decay=1e-4), decay=1e-4, augmentation=FLIPPED
+        ),
+        "full-svhn": _full(28_000, _constant(60, 0.001, "sgd", batch=128), augmentation=CROPPED),
+        "full-cifar100": _full(
+            56_000,
+            Stage(100, 128, schedule=Drops(1, 0.05, "sgd", 1e-5, at=(0.2, 0.4, 0.6, 0.8), drop=0.5)),
+            network="conv5-wide",
+            first=30,
+            decay=1e-5,
+            refresh=10,
+            augmentation=FLIPPED,
+        ),
         "full-omniglot": DTCConfig(
             starts.CHARACTERS_FULL,
             first=_constant(10, 1e-3, "adam", batch=100),
@@ -112,4 +135,6 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
 CHOSEN: Mapping[str, str] = MappingProxyType(
     {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn-fast", "omniglot": "characters-sgd"}
 )
-RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("svhn", "cifar100", "omniglot")})
+RECIPES: Mapping[str, str] = MappingProxyType(
+    {name: f"full-{name}" for name in ("cifar10", "svhn", "cifar100", "omniglot")}
+)

@@ -79,6 +79,8 @@ class ReadoutEncoder:
         precision: Precision = "auto",
     ) -> None:
         self.networks, self.config, self.device, self.precision = networks, config, device, precision
+        if config.turned and known.images.ndim != 4:
+            raise InputError("only images can be turned: read plain vectors with turned=False.")
         labelled = (known.labels >= 0).nonzero().squeeze(1)
         # Evenly over the whole set, whose order is by class or none.
         chosen = labelled[:: -(-len(labelled) // STATISTICS)]

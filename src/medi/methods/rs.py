@@ -96,7 +96,7 @@ def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Modu
     """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
     if hidden is None:
         return linear(width, outputs, desk)
-    first = linear(width, hidden, desk)
+    first = linear(width, hidden, desk, stream=2)
     return nn.Sequential(first, nn.BatchNorm1d(hidden).to(desk.device), nn.ReLU(), linear(hidden, outputs, desk))
 
 

@@ -60,7 +60,7 @@ CPU = RSConfig(
 )
 
 
-def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation = FLIPPED) -> RSConfig:
+def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation | None = None) -> RSConfig:
     """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
     steps = known // 128
     tenths = tuple(i / 10 for i in range(1, 10))
@@ -107,7 +107,8 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
         "full": _full(25_000, consistency=5.0, ramp=0.25),
-        "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75),
+        "full-cifar10": _full(25_000, consistency=5.0, ramp=0.25, augmentation=FLIPPED),
+        "full-cifar100": _full(40_000, consistency=50.0, ramp=0.75, augmentation=FLIPPED),
         "full-svhn": _full(20_000, consistency=50.0, ramp=0.4, augmentation=CROPPED),
         # All but the last stage is frozen, heads have a layer more, and 100 epochs are passes over the known images.
         "full-omniglot": replace(
@@ -124,4 +125,6 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
 CHOSEN: Mapping[str, str] = MappingProxyType(
     {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters"}
 )
-RECIPES: Mapping[str, str] = MappingProxyType({name: f"full-{name}" for name in ("cifar100", "svhn", "omniglot")})
+RECIPES: Mapping[str, str] = MappingProxyType(
+    {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}
+)

@@ -85,9 +85,9 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
     return network, seconds
 
 
-def linear(inputs: int, outputs: int, desk: Desk) -> nn.Linear:
-    """A linear layer whose weights follow from the seed."""
-    with seeded(desk.seed, stream=1):
+def linear(inputs: int, outputs: int, desk: Desk, stream: int = 1) -> nn.Linear:
+    """A linear layer whose weights follow from the seed and, where there are several, from the stream."""
+    with seeded(desk.seed, stream=stream):
         return nn.Linear(inputs, outputs).to(desk.device)
 
 
