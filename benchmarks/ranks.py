@@ -5,8 +5,8 @@
 
 A network learns from some known classes as RS's start does; pairs are of other known classes, held out, whose images
 are changed at random as in training. One line for a dataset and a size of the set: the share of pairs with equal sets,
-among pairs of one class and of two, and how many of the pairs with equal sets are of one class. Omniglot needs
-MEDI_DATA; its start is shorter than RS's (400 steps), so that a CPU can do it.
+among pairs of one class and of two, how many pairs have equal sets, and which part of these, and of all pairs, is of
+one class. Omniglot needs MEDI_DATA; its start is shorter than RS's (400 steps), so that a CPU can do it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MOST = 800
 
 
 def agreement(features: Tensor, labels: Tensor, top: int) -> dict[str, float]:
-    """Shares of pairs of distinct items with equal sets of largest features (n, d), by labels (n,)."""
+    """Shares of ordered pairs of distinct items with equal sets of largest features (n, d), by labels (n,)."""
     equal = rank_pairs(features, top).bool().fill_diagonal_(False)
     same = (labels[:, None] == labels).fill_diagonal_(False)
     other = labels[:, None] != labels
@@ -50,7 +50,9 @@ def agreement(features: Tensor, labels: Tensor, top: int) -> dict[str, float]:
     return {
         "same": float(equal[same].float().mean()),
         "other": float(equal[other].float().mean()),
+        "equal": found,
         "precision": float((equal & same).sum()) / found if found else float("nan"),
+        "one class": float(same.sum()) / (len(labels) * (len(labels) - 1)),
     }
 
 
@@ -72,13 +74,13 @@ def measure(dataset: str, models: Path | None) -> list[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """A Markdown table."""
-    head = "| dataset | set of | pairs of one class | pairs of two | equal pairs that are of one class |\n"
+    head = "| dataset | set of | equal, of one class | equal, of two | equal pairs | of one class | of all pairs |\n"
     lines = [
         f"| {row['dataset']} | {row['top']} | {100 * row['same']:.2f} % | {100 * row['other']:.3f} % "
-        f"| {100 * row['precision']:.0f} % |\n"
+        f"| {row['equal'] // 2:,} | {100 * row['precision']:.0f} % | {100 * row['one class']:.1f} % |\n"
         for row in rows
     ]
-    return head + "| --- | --- | --- | --- | --- |\n" + "".join(lines)
+    return head + "|" + " --- |" * 7 + "\n" + "".join(lines)
 
 
 def main() -> None:

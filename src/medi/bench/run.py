@@ -201,12 +201,12 @@ def same_settings(old: Any, config: Any) -> bool:
     """
     if isinstance(config, tuple):
         return isinstance(old, list) and len(old) == len(config) and all(map(same_settings, old, config))
-    if not is_dataclass(config):
+    if not is_dataclass(config) or isinstance(config, type):
         return bool(old == config)
     if not isinstance(old, dict) or not set(old) <= {setting.name for setting in fields(config)}:
         return False
-    extended = next((base for base in type(config).__mro__[1:] if is_dataclass(base)), type(config))
-    may_lack = {setting.name for setting in fields(extended)}
+    kinds: list[Any] = [kind for kind in type(config).__mro__ if is_dataclass(kind)]
+    may_lack = {setting.name for setting in fields(kinds[min(1, len(kinds) - 1)])}
     for setting in fields(config):
         value = getattr(config, setting.name)
         if setting.name in old:
