@@ -1,7 +1,7 @@
 """Do rank statistics see classes? How often two images share the set of their largest features, as RS asks.
 
-    python benchmarks/ranks.py --out results/diagnose/ranks.json
-    python benchmarks/ranks.py --table results/diagnose/ranks.json
+    python benchmarks/rank_statistics.py --out results/diagnose/ranks.json
+    python benchmarks/rank_statistics.py --table results/diagnose/ranks.json
 
 A network learns from some known classes as RS's start does; pairs are of other known classes, held out, whose images
 are changed at random as in training. One line for a dataset and a size of the set: the share of pairs with equal sets,
