@@ -1,16 +1,19 @@
 """The program as a person runs it: exit codes, one line on stderr, nothing half-done."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 import medi
+from medi import cli
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -21,8 +24,19 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, **options)
 
 
-def bench(out: Path, *more: str, **options) -> subprocess.CompletedProcess[str]:
-    return run("bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out", str(out), *more, **options)
+def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which has imported everything: for the many ways to be refused."""
+    out, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+        patch.setattr(sys, "argv", ["medi", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.run()
+    code = int(end.value.code or 0)
+    return subprocess.CompletedProcess(["medi", *arguments], code, out.getvalue(), errors.getvalue())
+
+
+def bench(out: Path, *more: str, go=run_here) -> subprocess.CompletedProcess[str]:
+    return go("bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out", str(out), *more)
 
 
 def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:
@@ -65,12 +79,13 @@ def test_a_command_without_its_verb_shows_help(command):
 
 
 def test_a_benchmark_runs_and_its_table_prints(tmp_path):
-    done = bench(tmp_path / "out", "--seeds", "1", "--episodes", "3", "--way", "5", "--regime", "honest,grouped")
+    options = ["--seeds", "1", "--episodes", "3", "--way", "5", "--regime", "honest,grouped"]
+    done = bench(tmp_path / "out", *options, go=run)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
     assert [row["regime"] for row in rows] == ["honest", "grouped"]
     for form, sign in (("text", "not published"), ("md", "| ACC |"), ("csv", "dataset,task"), ("latex", r"\toprule")):
-        table = run("bench", "table", "--results", str(tmp_path / "out"), "--format", form)
+        table = run_here("bench", "table", "--results", str(tmp_path / "out"), "--format", form)
         assert table.returncode == 0, table.stderr
         assert sign in table.stdout
 
@@ -89,12 +104,12 @@ def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path):
         folder.mkdir()
         (folder / "results.jsonl").write_text(json.dumps(run_of_seed | scores) + "\n")
         folders += ["--results", str(folder)]
-    table = run("bench", "table", *folders, "--format", "csv")
+    table = run_here("bench", "table", *folders, "--format", "csv")
     assert "honest,yes,50.0,0.0,2," in table.stdout
     picture = tmp_path / "figure.png"
-    assert run("bench", "figure", *folders, "--sampler", "cata", "--out", str(picture)).returncode == 0
+    assert run_here("bench", "figure", *folders, "--sampler", "cata", "--out", str(picture)).returncode == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
-    fails(run("bench", "figure", *folders, "--sampler", "uniform", "--out", str(picture)), "uniform", "cata")
+    fails(run_here("bench", "figure", *folders, "--sampler", "uniform", "--out", str(picture)), "uniform", "cata")
 
 
 def test_names_that_do_not_exist_suggest_the_nearest(tmp_path):
@@ -102,13 +117,13 @@ def test_names_that_do_not_exist_suggest_the_nearest(tmp_path):
     fails(
         run("bench", "run", "--dataset", "cifar11", "--method", "mp", "--out", out), "cifar11", "did you mean 'cifar10'"
     )
-    fails(run("bench", "run", "--dataset", "glyphs", "--method", "pm", "--out", out), "unknown method 'pm'")
+    fails(run_here("bench", "run", "--dataset", "glyphs", "--method", "pm", "--out", out), "unknown method 'pm'")
     fails(bench(tmp_path / "out", "--config", "papper"), "papper")
     fails(bench(tmp_path / "out", "--regime", "honset"), "did you mean 'honest'")
     fails(bench(tmp_path / "out", "--sampler", "uniforn"), "did you mean 'uniform'")
     fails(bench(tmp_path / "out", "--score", "episodes"), "did you mean 'episode'")
     fails(bench(tmp_path / "out", "--device", "gpu"), "gpu")
-    fails(run("bench", "tabel"), "table")
+    fails(run_here("bench", "tabel"), "table")
     fails(bench(tmp_path / "out", "--sedes", "1"), "--seeds")
     assert not (tmp_path / "out").exists()
 
@@ -170,14 +185,14 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
 
 
 def test_results_that_are_not_there_are_named(tmp_path):
-    fails(run("bench", "table", "--results", str(tmp_path / "none")), "none", "medi bench run")
-    fails(run("bench", "table", "--results", str(tmp_path), "--format", "pdf"), "pdf")
+    fails(run_here("bench", "table", "--results", str(tmp_path / "none")), "none", "medi bench run")
+    fails(run_here("bench", "table", "--results", str(tmp_path), "--format", "pdf"), "pdf")
 
 
 def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "medi", "bench", "run", "--dataset", "glyphs", "--method", "kmeans,mp"]
-    command += ["--out", str(out), "--seeds", "1", "--episodes", "2", "--way", "5"]
+    command = [sys.executable, "-m", "medi", "bench", "run", "--dataset", "rules", "--method", "kmeans,mp"]
+    command += ["--out", str(out), "--seeds", "1", "--episodes", "2", "--way", "3"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     deadline = time.monotonic() + 60
     while not (out / "models").exists() and time.monotonic() < deadline:  # MP has started to train
