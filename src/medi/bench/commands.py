@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from medi.bench.grid import ALL, REGIMES, SCORES, Run, expand, parse_datasets, parse_list, parse_observations
+from medi.bench.grid import ALL, SCORES, parse_datasets, parse_list, parse_observations, runs_asked_for
 from medi.errors import InputError, unknown_name
 from medi.ray_option import RayCommand
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
 
@@ -80,7 +77,7 @@ def run_command(
     """
     if ray is not None and jobs > 1:
         raise InputError("--jobs and --ray are two ways to spread a grid: give one of them.")
-    runs = _expand(
+    runs = runs_asked_for(
         dataset, method, config, sampler, way, observations, regime, score, range(first_seed, first_seed + seeds)
     )
     import torch
@@ -147,7 +144,7 @@ def choose_command(
         run
         for name in parse_list(config, "--config")
         for count in map(str, parse_observations(observations))
-        for run in _expand(
+        for run in runs_asked_for(
             dataset, method, name, sampler, way, count, regime, "pooled" if count == ALL else "episode", [seed]
         )
     ]
@@ -259,43 +256,3 @@ def figure_command(
     score = score or ("pooled" if any(row["score"] == "pooled" for row in rows) else "episode")
     save_figure(draw_comparison(rows, score, sampler), out)
     typer.echo(f"drew {out}")
-
-
-def _expand(
-    dataset: str,
-    method: str,
-    config: str,
-    sampler: str,
-    way: int | None,
-    observations: str,
-    regime: str,
-    score: str,
-    seeds: Sequence[int],
-) -> list[Run]:
-    """The runs that options ask for; every name is checked before any work starts."""
-    datasets = parse_datasets(dataset)
-    regimes = parse_list(regime, "--regime", REGIMES)
-    if score not in SCORES:
-        raise unknown_name("value of --score", score, SCORES)
-    counts = parse_observations(observations)
-    from medi.methods import method_of
-    from medi.tasks import SAMPLERS
-
-    if sampler not in SAMPLERS:
-        raise unknown_name("sampler", sampler, SAMPLERS)
-    samplers: dict[str, str | None] = {}
-    for name in parse_list(method, "--method"):
-        chosen = method_of(name)
-        chosen.config(config)
-        samplers[name] = sampler if chosen.takes_sampler else None
-    return expand(
-        datasets=datasets,
-        methods=list(samplers),
-        samplers=samplers,
-        config=config,
-        way=way,
-        observations=counts,
-        regimes=regimes,
-        score=score,
-        seeds=seeds,
-    )

@@ -1,6 +1,6 @@
 """A grid of benchmark runs: what identifies a run, and every run that a command asks for.
 
-Nothing here imports torch, so that a typing error is answered at once.
+Nothing here imports torch before names that need it are checked, so that a typing error is answered at once.
 """
 
 from __future__ import annotations
@@ -125,3 +125,43 @@ def expand(
 def _way(dataset: str, observations: int | str) -> int:
     facts = facts_of(dataset)
     return facts.novel or facts.way if observations == ALL else facts.way
+
+
+def runs_asked_for(
+    dataset: str,
+    method: str,
+    config: str,
+    sampler: str,
+    way: int | None,
+    observations: str,
+    regime: str,
+    score: str,
+    seeds: Sequence[int],
+) -> list[Run]:
+    """The runs that options ask for; every name is checked before any work starts."""
+    datasets = parse_datasets(dataset)
+    regimes = parse_list(regime, "--regime", REGIMES)
+    if score not in SCORES:
+        raise unknown_name("value of --score", score, SCORES)
+    counts = parse_observations(observations)
+    from medi.methods import method_of
+    from medi.tasks import SAMPLERS
+
+    if sampler not in SAMPLERS:
+        raise unknown_name("sampler", sampler, SAMPLERS)
+    samplers: dict[str, str | None] = {}
+    for name in parse_list(method, "--method"):
+        chosen = method_of(name)
+        chosen.config(config)
+        samplers[name] = sampler if chosen.takes_sampler else None
+    return expand(
+        datasets=datasets,
+        methods=list(samplers),
+        samplers=samplers,
+        config=config,
+        way=way,
+        observations=counts,
+        regimes=regimes,
+        score=score,
+        seeds=seeds,
+    )

@@ -142,13 +142,10 @@ def _read(name: str, members: tuple[Recipe, ...], way: str) -> MediConfig:
 
 
 def _on_cpu() -> dict[str, MediConfig]:
-    """Candidates for a CPU: MP's training there, read in several ways, and two networks instead of one."""
+    """Candidates for a CPU: MP's training there, read in several ways."""
     tasks = Tasks(queries=5, images=200, temperature=1.0, schedule=Schedule(60, rate=3e-3))
     recipe = Recipe("conv4", copies="none", supervised=None, tasks=tasks)
-    return {
-        **{f"cpu-{way}": _read("cpu", (recipe,), way) for way in READINGS},
-        **{f"cpu-x2-{way}": _read("cpu", (recipe, recipe), way) for way in ("plain", "unit", "white")},
-    }
+    return {f"cpu-{way}": _read("cpu", (recipe,), way) for way in READINGS}
 
 
 class Medi(Method):
@@ -162,7 +159,7 @@ class Medi(Method):
         **_on_cpu(),
         **_candidates(),
     }
-    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu"} | {name: name for name in _winners()}
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu"} | {name: name for name in WINNERS}
 
     def __init__(self, config: MediConfig) -> None:
         self.settings = config
