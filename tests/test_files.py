@@ -79,7 +79,9 @@ def test_an_unknown_name_suggests_the_nearest():
     assert "did you mean 'omniglot'?" in str(unknown_name("dataset", "omniglo", ["omniglot", "svhn"]))
     assert "choose one of them" in str(unknown_name("dataset", "zzz", ["omniglot", "svhn"]))
     many = [f"candidate-{i:03}" for i in range(200)]
-    assert "(200 in all); did you mean 'candidate-199'?" in str(unknown_name("config", "candidate-199x", many))
+    near = str(unknown_name("config", "candidate-199x", many))
+    assert "(200 in all); did you mean 'candidate-199'?" in near
+    assert near.count("candidate-") == 7, "the name itself, five like it, and the nearest"
     assert "candidate-040" not in str(unknown_name("config", "zzz", many))
 
 

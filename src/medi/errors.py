@@ -28,5 +28,8 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     known = sorted(names)
     close = get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "choose one of them."
-    shown = known if len(known) <= MOST_NAMES else [*known[:MOST_NAMES], f"… ({len(known)} in all)"]
+    shown = known
+    if len(known) > MOST_NAMES:  # then a few that are like it say more than the first of the alphabet
+        near = get_close_matches(name.lower(), known, n=5, cutoff=0.4) if close else known[:MOST_NAMES]
+        shown = [*near, f"… ({len(known)} in all)"]
     return InputError(f"unknown {kind} '{name}': there is {', '.join(shown)}; {hint}")
