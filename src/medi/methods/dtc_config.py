@@ -48,6 +48,7 @@ class DTCConfig:
 
 FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4))
 """15 to 20 epochs of CIFAR-10 and SVHN."""
+SETTLED = Start(schedule=Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=5e-4, shape="onecycle"))
 CPU = DTCConfig(
     starts.CPU,
     stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
@@ -92,6 +93,14 @@ def _constant(epochs: int, rate: float, optimiser: Literal["adam", "sgd"], batch
     return Stage(epochs, batch, schedule=Schedule(1, rate, optimiser, decay, shape="constant"))
 
 
+def _two_stages(start: Start, augmentation: Augmentation | None = None) -> DTCConfig:
+    """What the authors do to the observations of SVHN, from a start of ours."""
+    return replace(
+        _full(1, _constant(60, 0.001, "sgd", batch=128), augmentation=augmentation),
+        start=start,
+    )
+
+
 CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
     {
         "default": DTCConfig(),
@@ -99,10 +108,18 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "svhn": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.002)),
         "svhn-fast": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.01)),
         "svhn-faster": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.05)),
+        "svhn-settled": DTCConfig(SETTLED, _on_bag(epochs=30, rate=0.01)),
+        "svhn-two-stages": _two_stages(FIVE_CLASSES),
+        "svhn-settled-two-stages": _two_stages(SETTLED),
+        "svhn-cropped-two-stages": _two_stages(SETTLED, augmentation=CROPPED),
         "characters": DTCConfig(
             starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
         ),
         "characters-sgd": DTCConfig(starts.CHARACTERS, consistency=100.0),
+        "characters-slow": DTCConfig(starts.CHARACTERS, _on_bag(epochs=30, rate=0.001), consistency=100.0),
+        "characters-late": DTCConfig(starts.CHARACTERS_LONG, consistency=100.0),
+        "characters-late-slow": DTCConfig(starts.CHARACTERS_LONG, _on_bag(epochs=30, rate=0.001), consistency=100.0),
+        "characters-late-slower": DTCConfig(starts.CHARACTERS_LONG, _on_bag(epochs=30, rate=1e-4), consistency=100.0),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
@@ -133,7 +150,13 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "cifar10": "cifar10", "svhn": "svhn-fast", "omniglot": "characters-sgd"}
+    {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar10": "cifar10",
+        "svhn": "svhn-settled-two-stages",
+        "omniglot": "characters-late-slow",
+    }
 )
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "svhn", "cifar100", "omniglot")}

@@ -43,6 +43,7 @@ DIGIT = StrongAugmentation(crop=2, rotate=15, scale=0.2, shear=0.2, colour=0.6, 
 
 EQUAL = JointGrouping(balanced=True)
 WHITE = Readout(whiten=0.5, centred=True, unit=True)
+WEIGHED = replace(WHITE, weigh=0.1)
 
 READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "plain": (Readout(), EQUAL),
@@ -55,10 +56,16 @@ READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "turned-levels": (replace(WHITE, turned=True, levels=2), EQUAL),
     "turned-three-levels": (replace(WHITE, turned=True, levels=3), EQUAL),
     "turned-views": (replace(WHITE, turned=True, shift=1), EQUAL),
-    # These differ from `white` and `views` in the transductive regime alone.
+    "weighed": (WEIGHED, EQUAL),
+    "weighed-lightly": (replace(WEIGHED, weigh=0.5), EQUAL),
+    "weighed-views": (replace(WEIGHED, shift=1), EQUAL),
+    "weighed-turned": (replace(WEIGHED, turned=True), EQUAL),
+    # These differ from those without the last word in the transductive regime alone.
     "settled": (WHITE, replace(EQUAL, recluster=False)),
     "neighbours": (WHITE, replace(EQUAL, neighbours=10)),
     "views-neighbours": (replace(WHITE, shift=1), replace(EQUAL, neighbours=10)),
+    "weighed-views-neighbours": (replace(WEIGHED, shift=1), replace(EQUAL, neighbours=10)),
+    "weighed-turned-neighbours": (replace(WEIGHED, turned=True), replace(EQUAL, neighbours=10)),
 }
 """Ways to read one training: all that comes after it."""
 
@@ -103,6 +110,7 @@ def _recipes(few: int, many: int) -> dict[str, tuple[Recipe, ...]]:
         "objects-mixed-tasks": (replace(mixed, tasks=refine),),
         "objects-contrast": (replace(objects, supervised=_supervised(many, contrast=Contrast())),),
         "objects-both": (objects, turned),
+        "objects-pair": (replace(objects, tasks=refine), replace(mixed, tasks=refine)),
         "character": (character,),
         "character-turned": (replace(character, copies="turned"),),
         "character-deep": (deep,),

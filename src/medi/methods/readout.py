@@ -28,7 +28,7 @@ STATISTICS = 5_000
 class Readout:
     """How images become features once networks are trained; a block is one level of one network, or of one turn.
 
-    The order is power, whitening, centre, unit. All statistics are those of known images.
+    The order is power, whitening, weights, centre, unit. All statistics are those of known images.
 
     Attributes:
         levels: How many of the network's stages, from the last, are read.
@@ -39,6 +39,8 @@ class Readout:
         power: Exponent on absolute values, signs kept.
         whiten: Features are divided by the root of the within-class covariance after it was shrunk by this towards a
             round one: 1 changes nothing, near 0 trusts it fully. None for no whitening.
+        weigh: Every direction counts by the part b / (b + w) of its variance that is between known classes, once b was
+            shrunk by this towards the same in all directions: 1 changes nothing. None for no weights.
         centred: Whether the mean is subtracted from every block.
         unit: Whether every block is scaled to length 1.
     """
@@ -49,12 +51,15 @@ class Readout:
     turned: bool = False
     power: float = 1.0
     whiten: float | None = None
+    weigh: float | None = None
     centred: bool = False
     unit: bool = False
 
     def __post_init__(self) -> None:
         if self.whiten is not None and not 0 < self.whiten <= 1:
             raise InputError(f"whiten={self.whiten}: give a shrinkage above 0, or it divides by zero, and up to 1.")
+        if self.weigh is not None and not 0 <= self.weigh <= 1:
+            raise InputError(f"weigh={self.weigh}: give a shrinkage from 0 to 1.")
 
 
 class ReadoutEncoder:
@@ -117,23 +122,26 @@ class ReadoutEncoder:
 
 
 class _Block:
-    """Preparation, whitening and scale of one block, as known features (n, d) and labels (n,) have them."""
+    """Preparation, whitening, weights and scale of one block, as known features (n, d) and labels (n,) have them."""
 
     def __init__(self, features: Tensor, labels: Tensor, config: Readout) -> None:
         self.power = Preparation(power=config.power)
         self.last = Preparation(centre="known" if config.centred else "none", unit=config.unit)
         features = self.power.apply(features)
-        self.whitening = None if config.whiten is None else whitening(features, labels, config.whiten)
-        features = self._whitened(features)
+        self.maps: list[Tensor] = []
+        for make, shrinkage in ((whitening, config.whiten), (weights, config.weigh)):
+            if shrinkage is not None:
+                self.maps.append(make(features, labels, shrinkage))
+                features = features @ self.maps[-1]
         self.centre = self.last.fit(features[None], features.mean(0, keepdim=True))
         self.scale = float(self.last.apply(features, self.centre).square().sum(1).mean().clamp(min=1e-12).rsqrt())
 
     def __call__(self, features: Tensor) -> Tensor:
         """Features (n, d), prepared."""
-        return self.scale * self.last.apply(self._whitened(self.power.apply(features)), self.centre)
-
-    def _whitened(self, features: Tensor) -> Tensor:
-        return features if self.whitening is None else features @ self.whitening
+        features = self.power.apply(features)
+        for matrix in self.maps:
+            features = features @ matrix
+        return self.scale * self.last.apply(features, self.centre)
 
 
 def views_of(images: Tensor, shift: int, *, flip: bool) -> Iterator[Tensor]:
@@ -187,13 +195,44 @@ def whitening(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
         labels: (n,) int64, class of each.
         shrinkage: 0 to 1, part of the covariance that is replaced by a multiple of the identity with the same trace.
     """
-    features = features.double()
-    _, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    means = features.new_zeros(len(counts), features.shape[1]).index_add_(0, place, features) / counts[:, None]
-    inside = features - means[place]
-    covariance = inside.T @ inside / len(features)
+    covariance, _ = covariances(features, labels)
     size = covariance.diagonal().mean().clamp(min=1e-12)
     values, vectors = torch.linalg.eigh(covariance)
     values = (1 - shrinkage) * values.clamp(min=0) + shrinkage * size
     root: Tensor = (vectors * (values / size).rsqrt()) @ vectors.T
     return root.float()
+
+
+def weights(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
+    """The symmetric matrix (d, d) that scales directions by the root of b / (b + w), of whitened features.
+
+    b is the variance between classes along a direction and w that inside them, which whitening has made round. Where
+    classes do not differ, what an image has is chance, and distances are better off without it.
+
+    Args:
+        features: (n, d).
+        labels: (n,) int64, class of each.
+        shrinkage: 0 to 1, part of the variance between classes that is replaced by its mean over directions.
+    """
+    inside, between = covariances(features, labels)
+    size = inside.diagonal().mean().clamp(min=1e-12)
+    values, vectors = torch.linalg.eigh(between)
+    values = values.clamp(min=0)
+    values = (1 - shrinkage) * values + shrinkage * values.mean()
+    root: Tensor = (vectors * (values / (values + size)).sqrt()) @ vectors.T
+    return root.float()
+
+
+def covariances(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Covariances (d, d) float64 of features (n, d) inside classes (n,), and between them.
+
+    That between classes is the covariance of their means, less what these differ by chance for having few items each.
+    """
+    features = features.double()
+    _, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    means = features.new_zeros(len(counts), features.shape[1]).index_add_(0, place, features) / counts[:, None]
+    rest, apart = features - means[place], means - means.mean(0)
+    inside = rest.T @ rest / len(features)
+    unbiased = inside * len(features) / max(1, len(features) - len(counts))
+    between = apart.T @ apart / max(1, len(counts) - 1) - unbiased * counts.double().reciprocal().mean()
+    return inside, between

@@ -52,6 +52,11 @@ class RSConfig:
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
+# As many known as novel images in a step, as published: of fewer pairs, more are of an item with itself.
+SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
+# A second stage as long and as fast as the published one: features of a class end in few large numbers.
+SETTLED = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
+SVHN_SETTLED = replace(SVHN, supervised=SETTLED, augmentation=CROPPED)
 CPU = RSConfig(
     starts.CPU,
     supervised=None,
@@ -84,6 +89,22 @@ def _characters(start: Start, stage: Stage, known: int) -> RSConfig:
     return RSConfig(start, supervised=None, only_last=False, stage=stage, known=known, consistency=100.0, ramp=0.01)
 
 
+def _last_stage_of_characters() -> dict[str, RSConfig]:
+    """As published for characters, in fewer steps: all but the last stage frozen, heads with a hidden layer."""
+    schedule = Schedule(steps=1, rate=0.01)
+
+    def config(start: Start, steps: int, schedule: Schedule = schedule) -> RSConfig:
+        stage = Stage(1, batch=32, least=steps, schedule=schedule)
+        return replace(_characters(start, stage, known=68), only_last=True, hidden=512)
+
+    return {
+        "short": config(starts.CHARACTERS, 1000),
+        "slow": config(starts.CHARACTERS, 1000, replace(schedule, rate=1e-3)),
+        "long": config(starts.CHARACTERS, 4000),
+        "late": config(starts.CHARACTERS_LONG, 1000),
+    }
+
+
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
@@ -93,6 +114,14 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         ),
         "adam": RSConfig(stage=Stage(epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=1e-3))),
         "svhn": SVHN,
+        "svhn-even": SVHN_EVEN,
+        "svhn-long": replace(SVHN, stage=replace(SVHN.stage, epochs=200)),
+        "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
+        "svhn-cropped": replace(SVHN, augmentation=CROPPED),
+        "svhn-settled": replace(SVHN, supervised=SETTLED),
+        "svhn-cropped-settled": SVHN_SETTLED,
+        "svhn-cropped-decayed": replace(SVHN_SETTLED, supervised=replace(SETTLED, decay=5e-4)),
+        "svhn-cropped-even": replace(SVHN_SETTLED, stage=replace(SVHN_SETTLED.stage, batch=64)),
         "characters": _characters(
             starts.CHARACTERS,
             Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),
@@ -104,6 +133,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
             known=64,
         ),
         "characters-sgd": _characters(starts.CHARACTERS, replace(_on_bag(epochs=100), least=400), known=64),
+        **{f"characters-last-{name}": config for name, config in _last_stage_of_characters().items()},
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
         "full": _full(25_000, consistency=5.0, ramp=0.25),
@@ -123,7 +153,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters"}
+    {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters-last-long"}
 )
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}

@@ -48,6 +48,7 @@ class Start:
 
 CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
 CHARACTERS = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=2000))
+CHARACTERS_LONG = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=8000))
 CHARACTERS_FULL = Start(
     "prototypes", "conv4-wide", batch=200, schedule=Schedule(steps=20_000, shape="halve", halve_every=4000)
 )
