@@ -10,6 +10,7 @@ import render
 from medi.bench.grid import Run
 from medi.bench.rows import read_rows
 from medi.bench.run import config_of, same_settings
+from medi.methods import method_of
 from medi.methods.medi import READINGS, WINNERS
 from medi.methods.mm import MM
 
@@ -52,6 +53,26 @@ def test_the_choice_of_mm_on_glyphs_is_what_the_committed_trials_give():
             scores.setdefault(row["config"], []).append(row["acc"])
     assert {len(splits) for splits in scores.values()} == {5}
     assert max(scores, key=lambda config: fmean(scores[config])) == MM.chosen["glyphs"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "dataset", "method"),
+    [
+        ("abundant", "svhn", "dtc"),
+        ("abundant", "omniglot", "dtc"),
+        ("abundant", "omniglot", "rs"),
+        ("medi", "glyphs", "medi"),
+        ("medi", "rules", "medi"),
+    ],
+)
+def test_what_default_stands_for_is_the_first_of_the_committed_trials(folder, dataset, method):
+    scores: dict[str, list[float]] = {}
+    for row in read_rows(ROOT / "results" / folder / "choices.jsonl"):
+        if (row["dataset"], row["method"], row["regime"]) == (dataset, method, "honest"):
+            scores.setdefault(row["config"], []).append(row["acc"])
+    best = max(scores, key=lambda config: fmean(scores[config]))
+    assert len(scores) > 1
+    assert method_of(method).config("default", dataset) == method_of(method).config(best, dataset)
 
 
 def trials_of_medi(dataset: str, regime: str = "honest") -> dict[str, float]:

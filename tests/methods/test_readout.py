@@ -1,15 +1,12 @@
-"""What `medi` reads off networks: views, levels, whitening, blocks of equal weight."""
+"""What `medi` reads off networks: views, levels, blocks of equal weight."""
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.methods.readout import Readout, ReadoutEncoder, levels_of, views_of, whitening
+from medi.methods.readout import Readout, ReadoutEncoder, levels_of, views_of
 from medi.nets import build
 
 CPU = torch.device("cpu")
@@ -22,34 +19,6 @@ def seeded(seed: int = 0) -> torch.Generator:
 def some_known(n: int = 24) -> ImageSet:
     images = torch.randint(0, 256, (n, 3, 16, 16), dtype=torch.uint8, generator=seeded())
     return ImageSet(images, torch.arange(n) % 3, tuple("abc"))
-
-
-def test_whitened_classes_are_round_and_of_the_same_size_as_before():
-    labels = torch.arange(4).repeat(500)
-    features = torch.randn(2000, 6, generator=seeded()) @ torch.randn(6, 6, generator=seeded(1)) + 5 * labels[:, None]
-    white = features @ whitening(features, labels, 1e-9)
-    inside = torch.stack([white[labels == c] - white[labels == c].mean(0) for c in range(4)]).flatten(0, 1)
-    before = torch.stack([features[labels == c] - features[labels == c].mean(0) for c in range(4)]).flatten(0, 1)
-    covariance = inside.T @ inside / 2000
-    size = before.square().mean()
-    assert torch.allclose(covariance, size * torch.eye(6), atol=1e-3 * float(size))
-
-
-@settings(max_examples=20, deadline=None)
-@given(shrinkage=st.floats(0.01, 1), seed=st.integers(0, 5))
-def test_whitening_is_the_inverse_root_of_the_shrunk_covariance(shrinkage, seed):
-    features, labels = torch.randn(30, 4, generator=seeded(seed)), torch.arange(30) % 3
-    matrix = whitening(features, labels, shrinkage).double().numpy()
-    groups = [features[labels == c].double().numpy() for c in range(3)]
-    covariance = sum((g - g.mean(0)).T @ (g - g.mean(0)) for g in groups) / 30
-    size = np.trace(covariance) / 4
-    shrunk = ((1 - shrinkage) * covariance + shrinkage * size * np.eye(4)) / size
-    assert np.allclose(matrix @ shrunk @ matrix, np.eye(4), atol=1e-4)
-
-
-def test_whitening_shrunk_all_the_way_changes_nothing():
-    features = torch.randn(30, 4, generator=seeded())
-    assert torch.allclose(whitening(features, torch.arange(30) % 3, 1.0), torch.eye(4), atol=1e-6)
 
 
 def test_views_are_the_image_four_corners_and_their_mirror_images():
@@ -122,6 +91,8 @@ def test_an_image_is_read_on_its_own():
 def test_readouts_that_cannot_be_say_what_to_change():
     with pytest.raises(InputError, match="whiten=0"):
         Readout(whiten=0.0)
+    with pytest.raises(InputError, match="weigh=-1: give a shrinkage"):
+        Readout(weigh=-1)
     with pytest.raises(InputError, match="levels=5"):
         levels_of(build("conv4", (3, 16, 16)), torch.zeros(1, 3, 16, 16), 5)
     with pytest.raises(InputError, match="levels=1"):

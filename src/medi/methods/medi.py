@@ -167,7 +167,9 @@ class Medi(Method):
         **_on_cpu(),
         **_candidates(),
     }
-    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu", "rules": "cpu"} | {name: name for name in WINNERS}
+    chosen: ClassVar[Mapping[str, str]] = {"glyphs": "cpu-weighed-views", "rules": "cpu"} | {
+        name: name for name in WINNERS
+    }
 
     def __init__(self, config: MediConfig) -> None:
         self.settings = config

@@ -14,6 +14,7 @@ from medi.cluster.prepare import Preparation
 from medi.data.augment import crop, to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
+from medi.methods.scatter import weights, whitening
 from medi.nets import Network
 from medi.nets.conv4 import Conv4
 from medi.nets.encode import in_batches
@@ -185,54 +186,3 @@ def levels_of(network: Network, images: Tensor, levels: int) -> list[Tensor]:
     size = (1, 1) if isinstance(body, ResNet18) else tuple(outputs[-1].shape[-2:])
     pooled = [adaptive_avg_pool2d(output, size).flatten(1) for output in outputs[-levels:]]
     return [network.head(pooled[-1]), *pooled[-2::-1]]
-
-
-def whitening(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
-    """The symmetric matrix (d, d) after which classes are round: the inverse root of their shrunk covariance.
-
-    Args:
-        features: (n, d).
-        labels: (n,) int64, class of each.
-        shrinkage: 0 to 1, part of the covariance that is replaced by a multiple of the identity with the same trace.
-    """
-    covariance, _ = covariances(features, labels)
-    size = covariance.diagonal().mean().clamp(min=1e-12)
-    values, vectors = torch.linalg.eigh(covariance)
-    values = (1 - shrinkage) * values.clamp(min=0) + shrinkage * size
-    root: Tensor = (vectors * (values / size).rsqrt()) @ vectors.T
-    return root.float()
-
-
-def weights(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
-    """The symmetric matrix (d, d) that scales directions by the root of b / (b + w), of whitened features.
-
-    b is the variance between classes along a direction and w that inside them, which whitening has made round. Where
-    classes do not differ, what an image has is chance, and distances are better off without it.
-
-    Args:
-        features: (n, d).
-        labels: (n,) int64, class of each.
-        shrinkage: 0 to 1, part of the variance between classes that is replaced by its mean over directions.
-    """
-    inside, between = covariances(features, labels)
-    size = inside.diagonal().mean().clamp(min=1e-12)
-    values, vectors = torch.linalg.eigh(between)
-    values = values.clamp(min=0)
-    values = (1 - shrinkage) * values + shrinkage * values.mean()
-    root: Tensor = (vectors * (values / (values + size)).sqrt()) @ vectors.T
-    return root.float()
-
-
-def covariances(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Covariances (d, d) float64 of features (n, d) inside classes (n,), and between them.
-
-    That between classes is the covariance of their means, less what these differ by chance for having few items each.
-    """
-    features = features.double()
-    _, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    means = features.new_zeros(len(counts), features.shape[1]).index_add_(0, place, features) / counts[:, None]
-    rest, apart = features - means[place], means - means.mean(0)
-    inside = rest.T @ rest / len(features)
-    unbiased = inside * len(features) / max(1, len(features) - len(counts))
-    between = apart.T @ apart / max(1, len(counts) - 1) - unbiased * counts.double().reciprocal().mean()
-    return inside, between
