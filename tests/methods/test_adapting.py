@@ -2,6 +2,7 @@
 
 import io
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,10 @@ from rich.console import Console
 from torch import nn
 from vectors import KNOWN, NOVEL, bags, generator
 
+from medi.data.facts import Augmentation
+from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.methods import METHODS, Plan
+from medi.methods import METHODS, Plan, adapting
 from medi.methods.adapting import AdaptingLearner, ScaledStage, Stage, ramp
 from medi.methods.dtc_config import DTCConfig
 from medi.methods.pairs_config import PairConfig, Similarity
@@ -190,3 +193,83 @@ def test_every_config_and_dataset_stands_for_settings(name):
             assert type(method.config(config, dataset)) is type(method.config("default"))
     assert method.config("default", "glyphs") == method.config("cpu")
     assert method.config("full", "omniglot") != method.config("full")
+
+
+class Interrupted(Reporter):
+    """Interrupts a training once it has shown so many steps."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(Console(file=io.StringIO()))
+        self.after = after
+
+    @contextmanager
+    def track(self, title, total):
+        def tick(done, remark=""):
+            if done >= self.after:
+                raise KeyboardInterrupt
+
+        yield tick
+
+
+LONG = {
+    "kcl": replace(PAIRS, stage=replace(PAIRS.stage, least=100)),
+    "dtc": replace(
+        QUICK["dtc"],
+        stage=Stage(40, 10, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
+        first=Stage(3, 10, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
+    ),
+    "rs": RSConfig(
+        Start("classes", "conv4", batch=16, schedule=Schedule(steps=2)),
+        supervised=None,
+        stage=Stage(1, 30, least=60, schedule=Schedule(steps=1, rate=1e-2)),
+        known=4,
+        ramp=0.9,
+    ),
+}
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_training_on_a_bag_continues_bit_for_bit(name, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(adapting, "KEPT", 60)
+    known, novel = KNOWN, NOVEL
+    if name == "rs":  # two views differ, and the ramp of their agreement counts, on images alone
+        pictures = torch.randint(0, 256, (30, 1, 16, 16), dtype=torch.uint8, generator=generator())
+        known = novel = ImageSet(pictures, torch.arange(30) % 3, tuple("abc"))
+
+    def adapt(folder, reporter=None):
+        desk = Desk(folder=folder, checkpoint_seconds=0)
+        plan = Plan(way=3, observations=5, augmentation=Augmentation(crop=2), desk=desk)
+        learner = METHODS[name](LONG[name]).fit(known, plan)
+        before = learner.training_seconds
+        desk = replace(desk, seed=7, reporter=reporter or desk.reporter)
+        model = learner.adapt(novel.images, 3, novel.labels if told else None, desk)
+        return model.state_dict(), learner.training_seconds - before
+
+    straight, none_before = adapt(tmp_path / "straight")
+    with pytest.raises(KeyboardInterrupt):
+        adapt(tmp_path / "parts", Interrupted(after=50))
+    parts, seconds_before = adapt(tmp_path / "parts")
+    assert parts.keys() == straight.keys()
+    assert all(torch.equal(parts[key], straight[key]) for key in straight)
+    assert none_before == 0 < seconds_before
+
+
+def test_what_was_trained_on_one_bag_is_not_taken_for_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(adapting, "KEPT", 1)
+    desk = Desk(folder=tmp_path)
+    learner = METHODS["rs"](QUICK["rs"]).fit(KNOWN, Plan(way=3, observations=5, desk=desk))
+
+    def kept() -> int:
+        return len(list(tmp_path.glob("rs-*.safetensors")))
+
+    first, other = NOVEL.images[:20], NOVEL.images[1:21]
+    for number, bag, groups in ((1, first, None), (2, other, None), (3, first, NOVEL.labels[:20]), (3, other, None)):
+        learner.adapt(bag, 3, groups, desk)
+        assert kept() == number
+
+
+def test_short_trainings_on_bags_leave_nothing_on_disk(tmp_path):
+    learner = METHODS["rs"](QUICK["rs"]).fit(KNOWN, Plan(way=3, observations=5, desk=Desk(folder=tmp_path)))
+    learner.discover(NOVEL.images, bags()[0], 3, generator())
+    assert not list(tmp_path.glob("rs-*"))

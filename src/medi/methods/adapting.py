@@ -1,27 +1,34 @@
 """Learners that keep training on the observations: a network of its own for every bag.
 
 Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS). What does not depend on the observations
-is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other.
+is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other. Where that is long, it is
+kept as other trainings are, and goes on after an interruption.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from medi.data.augment import to_float
+from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Assignment, Clustering, Learner
 from medi.nets.encode import in_batches
 from medi.progress import Silent
 from medi.train.devices import Precision
-from medi.train.loop import Desk
+from medi.train.loop import Desk, Loss, train
 from medi.train.schedule import Schedule
+
+KEPT = 2000
+"""Steps from which on a training on a bag is kept on disk. Shorter ones are done again: there may be hundreds."""
 
 
 @dataclass(frozen=True)
@@ -76,22 +83,46 @@ def ramp(done: float, length: float) -> float:
     return math.exp(-5 * (1 - min(1.0, done / length)) ** 2) if length > 0 else 1.0
 
 
+class StepCount(nn.Module):
+    """Counts the steps of a training. A part of what is trained, so that one that goes on also goes on counting."""
+
+    taken: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Stays on the CPU: to read it must not wait for a GPU.
+        self.register_buffer("taken", torch.zeros((), dtype=torch.int64))
+
+    def next(self) -> int:
+        """The number of this step, from 0."""
+        self.taken += 1
+        return int(self.taken) - 1
+
+
 class AdaptingLearner(Learner):
     """Trains a network for every bag.
 
     Args:
         title: The method's name, for messages.
-        desk: Where bags are trained on, and who watches. Nothing of a bag is kept on disk.
+        desk: Where bags are trained on, and who watches.
         network: Name of the network.
         precision: Of the networks' answers.
-        training_seconds: What was trained before any bag.
+        training_seconds: What was trained before any bag; what earlier sessions trained on a bag is added.
+        settings: All that training depends on beside bag, schedule and seed; None to keep nothing of a bag on disk.
     """
 
     def __init__(
-        self, title: str, desk: Desk, network: str, precision: Precision = "auto", training_seconds: float = 0.0
+        self,
+        title: str,
+        desk: Desk,
+        network: str,
+        precision: Precision = "auto",
+        training_seconds: float = 0.0,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.title, self.desk, self.precision = title, desk, precision
         self.network, self.training_seconds = network, training_seconds
+        self.settings = settings
 
     @abstractmethod
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
@@ -106,6 +137,24 @@ class AdaptingLearner(Learner):
         Returns:
             A network from items (m, …) to logits (m, k), whose softmax are the probabilities of the clusters.
         """
+
+    def train_on(
+        self, images: Tensor, groups: Tensor | None, model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk
+    ) -> None:
+        """Train a model on a bag (n, …), with its true groups (n,) for the oracle alone; a long training is kept.
+
+        What a loss remembers from step to step has to be a part of the model.
+        """
+        settings: dict[str, Any] = {}
+        if self.settings is None or schedule.steps < KEPT:
+            desk = replace(desk, folder=None)
+        else:
+            told = torch.full((len(images),), -1) if groups is None else groups
+            names = tuple(map(str, range(int(told.max()) + 1)))
+            settings = {**self.settings, "start": self.desk.seed, "bag": ImageSet(images, told, names).fingerprint()}
+        began = monotonic()
+        seconds = train(model, loss, schedule, desk, title=self.title, settings=settings)
+        self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption
 
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> AdaptedClustering:
         """Train on each bag in turn."""
@@ -127,7 +176,7 @@ class AdaptingLearner(Learner):
         of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
         with of_bags.track(f"{self.title}: bags", len(bag)) as tick:
             for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
-                desk = replace(self.desk, seed=seed, folder=None, reporter=of_steps)
+                desk = replace(self.desk, seed=seed, reporter=of_steps)
                 truth = None if groups is None else groups[number]
                 models.append(self.adapt(encoded[items], k, truth, desk).eval())
                 tick(number + 1)

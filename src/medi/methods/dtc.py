@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +20,13 @@ from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage, ramp
+from medi.methods.adapting import AdaptingLearner, Stage, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.dtc_config import CHOSEN, CONFIGS, RECIPES, DTCConfig
 from medi.methods.starts import started
 from medi.nets import Network
 from medi.nets.encode import in_batches, network_encoder
-from medi.train.loop import Desk, train
+from medi.train.loop import Desk
 
 
 def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -52,11 +51,19 @@ def divergence(target: Tensor, log_q: Tensor, *, by_cluster: bool = False) -> Te
 
 
 class SoftClusters(nn.Module):
-    """A network, a linear layer and centres; an item's weight for a centre is 1 / (1 + squared distance)."""
+    """A network, a linear layer and centres; an item's weight for a centre is 1 / (1 + squared distance).
+
+    Attributes:
+        steps: Of the stage that is under way.
+        target: (n, k), what the assignments of a bag are drawn to in it.
+    """
+
+    target: Tensor
 
     def __init__(self, network: Network, mean: Tensor, components: Tensor, centres: Tensor) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.steps = network, StepCount()
+        self.register_buffer("target", torch.empty(0))
         self.project = nn.Linear(network.width, len(components), device=mean.device)
         with torch.no_grad():
             self.project.weight.copy_(components)
@@ -85,16 +92,23 @@ class DTC(Method):
         """Train the network on known classes, or find it trained."""
         plan = replace(plan, augmentation=self.settings.augmentation or plan.augmentation)
         network, seconds = started(known, self.settings.start, plan)
-        return DTCLearner(network, self.settings, plan.augmentation, plan.desk, seconds)
+        settings = plan.settings(known, self.settings)
+        return DTCLearner(network, self.settings, plan.augmentation, plan.desk, seconds, settings)
 
 
 class DTCLearner(AdaptingLearner):
     """Trains projection, centres and network on each bag."""
 
     def __init__(
-        self, start: Network, config: DTCConfig, augmentation: Augmentation, desk: Desk, seconds: float = 0.0
+        self,
+        start: Network,
+        config: DTCConfig,
+        augmentation: Augmentation,
+        desk: Desk,
+        seconds: float = 0.0,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__("dtc", desk, config.start.network, config.stage.schedule.precision, seconds)
+        super().__init__("dtc", desk, config.start.network, config.stage.schedule.precision, seconds, settings)
         self.start, self.config, self.augmentation = start, config, augmentation
 
     def begin(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> SoftClusters:
@@ -122,9 +136,9 @@ class DTCLearner(AdaptingLearner):
         self, model: SoftClusters, images: Tensor, groups: Tensor | None, desk: Desk, stage: Stage, *, settling: bool
     ) -> None:
         """One stage; only one that settles takes new targets on its way and asks two views to agree."""
-        config, schedule, steps = self.config, stage.schedule_for(len(images)), count()
+        config, schedule, k = self.config, stage.schedule_for(len(images)), len(model.centres)
         every = config.refresh * stage.steps_of_a_pass(len(images))
-        target = torch.empty(0)
+        model.steps, model.target = StepCount(), torch.zeros(len(images), k, device=desk.device)
 
         def assignments() -> Tensor:
             model.eval()
@@ -136,17 +150,15 @@ class DTCLearner(AdaptingLearner):
             return q.clone()
 
         def loss(generator: torch.Generator) -> Tensor:
-            nonlocal target
-            step = next(steps)
+            step = model.steps.next()
             if step == 0 or (settling and step % every == 0):
-                k = len(model.centres)
-                target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
+                model.target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
             items = stage.draw(len(images), generator)
             seen = augment(torch.cat([images[items]] * (2 if settling else 1)), self.augmentation, generator)
             log_q, *others = model(seen).log_softmax(-1).split(len(items))
-            drawn = divergence(target[items], log_q, by_cluster=config.by_cluster)
+            drawn = divergence(model.target[items], log_q, by_cluster=config.by_cluster)
             done = step / schedule.steps - config.warm_up
             weight = config.consistency * ramp(done, config.ramp * (1 - config.warm_up)) if done >= 0 else 0.0
             return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
 
-        train(model, loss, schedule, desk, title=self.title, settings={})
+        self.train_on(images, groups, model, loss, schedule, desk)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
-from itertools import count
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -19,7 +18,7 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, ramp
+from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
@@ -80,7 +79,7 @@ class TwoHeads(nn.Module):
 
     def __init__(self, network: Network, known: nn.Module, novel: nn.Module) -> None:
         super().__init__()
-        self.network, self.known, self.novel = network, known, novel
+        self.network, self.known, self.novel, self.steps = network, known, novel, StepCount()
 
     def outputs(self, images: Tensor) -> Outputs:
         """Features and the logits of both heads for images (n, …), in full precision."""
@@ -143,7 +142,8 @@ class RSLearner(AdaptingLearner):
     def __init__(
         self, start: Network, head: nn.Module, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
     ) -> None:
-        super().__init__("rs", plan.desk, config.start.network, config.stage.schedule.precision, seconds)
+        settings = plan.settings(known, config)
+        super().__init__("rs", plan.desk, config.start.network, config.stage.schedule.precision, seconds, settings)
         self.start, self.head, self.known = start, head, known
         self.config, self.augmentation = config, plan.augmentation
 
@@ -152,7 +152,7 @@ class RSLearner(AdaptingLearner):
         config, known, stage = self.config, self.known, self.config.stage
         novel_head = head_of(self.start.width, k, config.hidden, desk)
         model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
-        schedule, steps = stage.schedule_for(len(images)), count()
+        schedule = stage.schedule_for(len(images))
 
         def loss(generator: torch.Generator) -> Tensor:
             novel = stage.draw(len(images), generator)
@@ -160,10 +160,10 @@ class RSLearner(AdaptingLearner):
             batch = torch.cat([known.images[shown], images[novel]])
             both = model.outputs(augment(torch.cat([batch, batch]), self.augmentation, generator))
             view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
-            weight = config.consistency * ramp(next(steps) / schedule.steps, config.ramp)
+            weight = config.consistency * ramp(model.steps.next() / schedule.steps, config.ramp)
             similar = None if groups is None else (groups[novel][:, None] == groups[novel]).float()
             with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
                 return joint_loss(view, other, known.labels[shown], top=config.top, consistency=weight, similar=similar)
 
-        train(model, loss, schedule, desk, title=self.title, settings={})
+        self.train_on(images, groups, model, loss, schedule, desk)
         return model

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -88,7 +88,10 @@ class PairMethod(Method):
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the similarity network, or find it trained."""
         judge, seconds = train_similarity(known, self.settings.similarity, plan)
-        return PairLearner(self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.desk, seconds)
+        settings = plan.settings(known, self.settings)
+        return PairLearner(
+            self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.desk, seconds, settings
+        )
 
 
 class PairLearner(AdaptingLearner):
@@ -103,8 +106,11 @@ class PairLearner(AdaptingLearner):
         augmentation: Augmentation,
         desk: Desk,
         training_seconds: float = 0.0,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(title, desk, config.similarity.network, config.stage.schedule.precision, training_seconds)
+        super().__init__(
+            title, desk, config.similarity.network, config.stage.schedule.precision, training_seconds, settings
+        )
         self.loss, self.judge, self.config, self.augmentation = loss, judge, config, augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
@@ -122,7 +128,7 @@ class PairLearner(AdaptingLearner):
             with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
                 return self.loss(logits, same.to(logits.dtype))
 
-        train(model, loss, stage.schedule_for(len(images)), desk, title=self.title, settings={})
+        self.train_on(images, groups, model, loss, stage.schedule_for(len(images)), desk)
         return model
 
     def _clusterer(self, images: Tensor, k: int, desk: Desk) -> nn.Module:
