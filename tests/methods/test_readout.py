@@ -7,6 +7,7 @@ from medi.data.augment import to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
 from medi.methods.readout import Readout, ReadoutEncoder, levels_of, views_of
+from medi.methods.scatter import weighing, whitening
 from medi.nets import build
 
 CPU = torch.device("cpu")
@@ -92,10 +93,31 @@ def test_readouts_that_cannot_be_say_what_to_change():
     with pytest.raises(InputError, match="whiten=0"):
         Readout(whiten=0.0)
     with pytest.raises(InputError, match="weigh=-1: give a shrinkage"):
-        Readout(weigh=-1)
+        Readout(whiten=0.5, weigh=-1)
+    with pytest.raises(InputError, match="give whiten, too"):
+        Readout(weigh=0.5)
     with pytest.raises(InputError, match="levels=5"):
         levels_of(build("conv4", (3, 16, 16)), torch.zeros(1, 3, 16, 16), 5)
     with pytest.raises(InputError, match="levels=1"):
         levels_of(build("mlp", (4,)), torch.zeros(1, 4), 2)
     with pytest.raises(InputError, match="plain vectors"):
         list(views_of(torch.zeros(2, 4), 1, flip=False))
+
+
+def test_known_images_are_whitened_and_then_weighed():
+    known, network = some_known(60), build("conv4", (3, 16, 16), seed=0).eval()
+    readout = Readout(whiten=0.5, weigh=0.1)
+    features = ReadoutEncoder([network], known, Readout(), CPU)(known.images)
+    white = features @ whitening(features, known.labels, 0.5)
+    expected = white @ weighing(white, known.labels, 0.1)
+    read = ReadoutEncoder([network], known, readout, CPU)(known.images)
+    assert torch.allclose(read, expected * (read.norm() / expected.norm()), atol=1e-4)
+    assert not torch.allclose(read, white * (read.norm() / white.norm()), atol=1e-2)
+
+
+def test_weights_shrunk_all_the_way_read_as_none_do():
+    known, network = some_known(60), build("conv4", (3, 16, 16), seed=0).eval()
+    read, plain = (
+        ReadoutEncoder([network], known, Readout(whiten=0.5, weigh=weigh), CPU)(known.images) for weigh in (1.0, None)
+    )
+    assert torch.allclose(read, plain, atol=1e-4)

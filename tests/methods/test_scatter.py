@@ -6,11 +6,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medi.methods.scatter import covariances, weights, whitening
+from medi.methods.scatter import covariances, weighing, whitening
+
+UNEQUAL = torch.arange(4).repeat_interleave(torch.tensor([2, 3, 7, 20]))
 
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def groups_of(features: torch.Tensor, labels: torch.Tensor) -> list[np.ndarray]:
+    return [features[labels == c].double().numpy() for c in labels.unique()]
+
+
+def inside_of(groups: list[np.ndarray]) -> np.ndarray:
+    """The pooled covariance within groups, without bias."""
+    return sum((len(g) - 1) * np.cov(g.T) for g in groups) / sum(len(g) - 1 for g in groups)
 
 
 def classes_along(spread: torch.Tensor, each: int, count: int = 400) -> tuple[torch.Tensor, torch.Tensor]:
@@ -20,27 +31,49 @@ def classes_along(spread: torch.Tensor, each: int, count: int = 400) -> tuple[to
     return means[labels] + torch.randn(len(labels), len(spread), generator=seeded(1)), labels
 
 
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 5))
+def test_covariances_are_numpys_pooled_one_and_that_of_means_less_their_own_chance(seed):
+    features = torch.randn(len(UNEQUAL), 4, generator=seeded(seed)) + UNEQUAL[:, None]
+    groups = groups_of(features, UNEQUAL)
+    inside, between = (matrix.numpy() for matrix in covariances(features, UNEQUAL))
+    chance = np.mean([inside_of(groups) / len(g) for g in groups], axis=0)
+    assert np.allclose(inside, inside_of(groups), atol=1e-6)
+    assert np.allclose(between, np.cov(np.stack([g.mean(0) for g in groups]).T) - chance, atol=1e-6)
+
+
+@pytest.mark.parametrize("each", [2, 20])
+def test_variance_between_classes_is_that_of_their_true_means_however_few_items_show_them(each):
+    spread = torch.tensor([3.0, 1.0, 0.0])
+    _, between = covariances(*classes_along(spread, each))
+    assert np.allclose(between.diagonal(), spread.square(), rtol=0.15, atol=0.1)
+
+
+def test_of_one_item_a_class_nothing_is_known_inside():
+    features = torch.randn(6, 3, generator=seeded())
+    inside, between = covariances(features, torch.arange(6))
+    assert not inside.any()
+    assert np.allclose(between, np.cov(features.double().numpy().T))
+    assert torch.equal(whitening(features, torch.arange(6), 0.5), torch.eye(3))
+    assert torch.equal(weighing(features, torch.arange(6), 0.5), torch.eye(3))
+
+
 def test_whitened_classes_are_round_and_of_the_same_size_as_before():
     labels = torch.arange(4).repeat(500)
     features = torch.randn(2000, 6, generator=seeded()) @ torch.randn(6, 6, generator=seeded(1)) + 5 * labels[:, None]
-    white = features @ whitening(features, labels, 1e-9)
-    inside = torch.stack([white[labels == c] - white[labels == c].mean(0) for c in range(4)]).flatten(0, 1)
-    before = torch.stack([features[labels == c] - features[labels == c].mean(0) for c in range(4)]).flatten(0, 1)
-    covariance = inside.T @ inside / 2000
-    size = before.square().mean()
-    assert torch.allclose(covariance, size * torch.eye(6), atol=1e-3 * float(size))
+    covariance = inside_of(groups_of(features @ whitening(features, labels, 1e-9), labels))
+    size = np.trace(inside_of(groups_of(features, labels))) / 6
+    assert np.allclose(covariance, size * np.eye(6), atol=1e-3 * size)
 
 
 @settings(max_examples=20, deadline=None)
-@given(shrinkage=st.floats(0.01, 1), seed=st.integers(0, 5))
-def test_whitening_is_the_inverse_root_of_the_shrunk_covariance(shrinkage, seed):
-    features, labels = torch.randn(30, 4, generator=seeded(seed)), torch.arange(30) % 3
-    matrix = whitening(features, labels, shrinkage).double().numpy()
-    groups = [features[labels == c].double().numpy() for c in range(3)]
-    covariance = sum((g - g.mean(0)).T @ (g - g.mean(0)) for g in groups) / 30
-    size = np.trace(covariance) / 4
-    shrunk = ((1 - shrinkage) * covariance + shrinkage * size * np.eye(4)) / size
-    assert np.allclose(matrix @ shrunk @ matrix, np.eye(4), atol=1e-4)
+@given(shrinkage=st.floats(0.01, 1), seed=st.integers(0, 5), width=st.sampled_from([4, 50]))
+def test_whitening_is_the_inverse_root_of_the_shrunk_covariance(shrinkage, seed, width):
+    features = torch.randn(len(UNEQUAL), width, generator=seeded(seed))
+    matrix = whitening(features, UNEQUAL, shrinkage).double().numpy()
+    covariance = inside_of(groups_of(features, UNEQUAL))
+    shrunk = (1 - shrinkage) * covariance / (np.trace(covariance) / width) + shrinkage * np.eye(width)
+    assert np.allclose(matrix @ shrunk @ matrix, np.eye(width), atol=1e-4)
 
 
 def test_whitening_shrunk_all_the_way_changes_nothing():
@@ -48,52 +81,58 @@ def test_whitening_shrunk_all_the_way_changes_nothing():
     assert torch.allclose(whitening(features, torch.arange(30) % 3, 1.0), torch.eye(4), atol=1e-6)
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 5))
-def test_inside_and_between_are_the_parts_of_the_whole_covariance(seed):
-    features, labels = torch.randn(60, 4, generator=seeded(seed)), torch.arange(60) % 5
-    inside, between = (matrix.numpy() for matrix in covariances(features, labels))
-    means = torch.stack([features[labels == c].mean(0) for c in range(5)]).double()
-    chance = inside * 60 / 55 / 12  # of the mean of twelve items
-    assert np.allclose(between + chance, np.cov(means.numpy().T), atol=1e-6)
-    assert np.allclose(
-        inside + np.cov(means.numpy().T, bias=True), np.cov(features.double().numpy().T, bias=True), atol=1e-6
-    )
+@settings(max_examples=20, deadline=None)
+@given(shrinkage=st.floats(0, 1), seed=st.integers(0, 5), width=st.sampled_from([3, 50]))
+def test_weighing_is_the_root_of_the_part_that_lies_between_classes(shrinkage, seed, width):
+    features = torch.randn(len(UNEQUAL), width, generator=seeded(seed)) + 2 * UNEQUAL[:, None]
+    groups = groups_of(features, UNEQUAL)
+    inside = inside_of(groups)
+    between = np.cov(np.stack([g.mean(0) for g in groups]).T) - np.mean([inside / len(g) for g in groups], axis=0)
+    values, vectors = np.linalg.eigh(between)
+    values = values.clip(min=0)
+    values = (1 - shrinkage) * values + shrinkage * values.mean()
+    squared = vectors * (values / (values + np.trace(inside) / width)) @ vectors.T
+    matrix = weighing(features, UNEQUAL, shrinkage).double().numpy()
+    assert np.allclose(matrix @ matrix, squared, atol=1e-5)
 
 
-def test_variance_between_classes_is_that_of_their_true_means_however_few_items_show_them():
+@pytest.mark.parametrize("each", [2, 5, 20])
+def test_a_direction_weighs_by_the_part_of_its_true_variance_that_lies_between_classes(each):
     spread = torch.tensor([3.0, 1.0, 0.0])
-    for each in (2, 20):
-        _, between = covariances(*classes_along(spread, each))
-        assert np.allclose(between.diagonal(), spread.square(), rtol=0.15, atol=0.1)
-
-
-def test_a_direction_weighs_by_the_part_of_its_variance_that_lies_between_classes():
-    spread = torch.tensor([3.0, 1.0, 0.0])
-    matrix = weights(*classes_along(spread, each=20), shrinkage=0.0)
-    expected = (spread.square() / (spread.square() + 1)).sqrt()
-    assert np.allclose(matrix, torch.diag(expected), atol=0.08)
+    matrix = weighing(*classes_along(spread, each, count=4000), shrinkage=0.0)
+    assert np.allclose(matrix.square().diagonal(), spread.square() / (spread.square() + 1), atol=0.025)
 
 
 def test_weights_shrunk_all_the_way_are_equal():
-    matrix = weights(*classes_along(torch.tensor([3.0, 1.0, 0.0]), each=5), shrinkage=1.0)
+    matrix = weighing(*classes_along(torch.tensor([3.0, 1.0, 0.0]), each=5), shrinkage=1.0)
     assert torch.allclose(matrix, matrix[0, 0] * torch.eye(3), atol=1e-5)
 
 
-@pytest.mark.parametrize("labels", [torch.zeros(30, dtype=torch.long), torch.arange(30) // 15])
-def test_classes_that_do_not_differ_leave_directions_as_they_are(labels):
+@pytest.mark.parametrize(("items", "width"), [(30, 4), (10, 64)])
+def test_a_single_class_leaves_directions_as_they_are(items, width):
+    features = torch.randn(items, width, generator=seeded())
+    features[:, 0] = 0
+    for shrinkage in (0.0, 0.1):
+        assert torch.equal(weighing(features, torch.zeros(items, dtype=torch.long), shrinkage), torch.eye(width))
+
+
+def test_two_classes_of_equal_means_leave_directions_as_they_are():
     features = torch.randn(15, 4, generator=seeded()).repeat(2, 1)
-    assert torch.equal(weights(features, labels, 0.1), torch.eye(4))
+    assert torch.equal(weighing(features, torch.arange(30) // 15, 0.1), torch.eye(4))
 
 
-def test_weights_bring_items_nearer_to_the_right_one_of_two_classes_in_many_useless_directions():
+@pytest.mark.parametrize("make", [whitening, weighing])
+def test_the_unit_of_features_does_not_matter(make):
+    features, labels = classes_along(torch.tensor([3.0, 1.0, 0.0]), each=5)
+    assert torch.allclose(make(1e-7 * features, labels, 0.1), make(features, labels, 0.1), atol=1e-4)
+
+
+def test_weights_find_the_other_item_of_a_class_among_many_useless_directions():
     spread = torch.cat([torch.full((4,), 2.0), torch.zeros(60)])
-    features, labels = classes_along(spread, each=4)
-    new, truth = classes_along(spread, each=2, count=100)
-    matrix = weights(features, labels, 0.1)
+    matrix = weighing(*classes_along(spread, each=4), shrinkage=0.1)
+    new, _ = classes_along(spread, each=2, count=100)
 
-    def right(points: torch.Tensor) -> float:
-        nearest = torch.cdist(points[::2], points[1::2]).argmin(1)
-        return float((truth[::2][nearest] == truth[::2]).float().mean())
+    def found(points: torch.Tensor) -> float:
+        return float((torch.cdist(points[::2], points[1::2]).argmin(1) == torch.arange(100)).float().mean())
 
-    assert right(new @ matrix) > right(new) + 0.1
+    assert found(new @ matrix) > found(new) + 0.1

@@ -48,37 +48,40 @@ class DTCConfig:
 
 FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4))
 """15 to 20 epochs of CIFAR-10 and SVHN."""
-SETTLED = Start(schedule=Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=5e-4, shape="onecycle"))
+SGD_START = Start(schedule=Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=5e-4, shape="onecycle"))
 CPU = DTCConfig(
     starts.CPU,
     stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
 )
 
 
+def _long(steps: int, network: str = "resnet18") -> Start:
+    """A start as long as the authors': 180 epochs of the known images. The rates are ours."""
+    schedule = Drops(steps=steps, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
+    return Start("classes", network, batch=128, schedule=schedule)
+
+
 def _full(
-    steps: int,
+    start: Start,
     stage: Stage,
     *,
-    network: str = "resnet18",
     first: int = 10,
     decay: float = 0.0,
     refresh: int = 5,
     augmentation: Augmentation | None = None,
 ) -> DTCConfig:
-    """The authors' recipe for a start of so many steps: 180 epochs of the known images. The start's rates are ours.
+    """What the authors do to the observations, after some start.
 
     Args:
-        steps: Of the start.
+        start: What the network learns from known classes.
         stage: The main training.
-        network: A name in `medi.nets.NETWORKS`.
         first: Epochs towards the first targets.
         decay: Weight decay there.
         refresh: Epochs between two new targets.
         augmentation: None for the dataset's own.
     """
-    start = Drops(steps=steps, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.5, 0.75))
     return DTCConfig(
-        Start("classes", network, batch=128, schedule=start),
+        start,
         first=_constant(first, 0.1, "sgd", batch=128, decay=decay),
         stage=stage,
         warm_up=0.0,
@@ -93,12 +96,7 @@ def _constant(epochs: int, rate: float, optimiser: Literal["adam", "sgd"], batch
     return Stage(epochs, batch, schedule=Schedule(1, rate, optimiser, decay, shape="constant"))
 
 
-def _two_stages(start: Start, augmentation: Augmentation | None = None) -> DTCConfig:
-    """What the authors do to the observations of SVHN, from a start of ours."""
-    return replace(
-        _full(1, _constant(60, 0.001, "sgd", batch=128), augmentation=augmentation),
-        start=start,
-    )
+ON_DIGITS = _constant(60, 0.001, "sgd", batch=128)
 
 
 CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
@@ -108,10 +106,10 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "svhn": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.002)),
         "svhn-fast": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.01)),
         "svhn-faster": DTCConfig(FIVE_CLASSES, _on_bag(epochs=30, rate=0.05)),
-        "svhn-settled": DTCConfig(SETTLED, _on_bag(epochs=30, rate=0.01)),
-        "svhn-two-stages": _two_stages(FIVE_CLASSES),
-        "svhn-settled-two-stages": _two_stages(SETTLED),
-        "svhn-cropped-two-stages": _two_stages(SETTLED, augmentation=CROPPED),
+        "svhn-settled": DTCConfig(SGD_START, _on_bag(epochs=30, rate=0.01)),
+        "svhn-two-stages": _full(FIVE_CLASSES, ON_DIGITS),
+        "svhn-settled-two-stages": _full(SGD_START, ON_DIGITS),
+        "svhn-cropped-two-stages": _full(SGD_START, ON_DIGITS, augmentation=CROPPED),
         "characters": DTCConfig(
             starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
         ),
@@ -123,15 +121,14 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
-        "full": _full(35_000, _constant(100, 0.05, "sgd", batch=128)),
+        "full": _full(_long(35_000), _constant(100, 0.05, "sgd", batch=128)),
         "full-cifar10": _full(
-            35_000, _constant(100, 0.05, "sgd", batch=128, decay=1e-4), decay=1e-4, augmentation=FLIPPED
+            _long(35_000), _constant(100, 0.05, "sgd", batch=128, decay=1e-4), decay=1e-4, augmentation=FLIPPED
         ),
-        "full-svhn": _full(28_000, _constant(60, 0.001, "sgd", batch=128), augmentation=CROPPED),
+        "full-svhn": _full(_long(28_000), ON_DIGITS, augmentation=CROPPED),
         "full-cifar100": _full(
-            56_000,
+            _long(56_000, "conv5-wide"),
             Stage(100, 128, schedule=Drops(1, 0.05, "sgd", 1e-5, at=(0.2, 0.4, 0.6, 0.8), drop=0.5)),
-            network="conv5-wide",
             first=30,
             decay=1e-5,
             refresh=10,

@@ -60,7 +60,7 @@ READINGS: Mapping[str, tuple[Readout, Grouping]] = {
     "weighed-lightly": (replace(WEIGHED, weigh=0.5), EQUAL),
     "weighed-views": (replace(WEIGHED, shift=1), EQUAL),
     "weighed-turned": (replace(WEIGHED, turned=True), EQUAL),
-    # These differ from those without the last word in the transductive regime alone.
+    # In the transductive regime alone, `settled` and `neighbours` differ from `white`, and `…-neighbours` from `…`.
     "settled": (WHITE, replace(EQUAL, recluster=False)),
     "neighbours": (WHITE, replace(EQUAL, neighbours=10)),
     "views-neighbours": (replace(WHITE, shift=1), replace(EQUAL, neighbours=10)),

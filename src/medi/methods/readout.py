@@ -14,7 +14,7 @@ from medi.cluster.prepare import Preparation
 from medi.data.augment import crop, to_float
 from medi.data.images import ImageSet
 from medi.errors import InputError
-from medi.methods.scatter import weights, whitening
+from medi.methods.scatter import weighing, whitening
 from medi.nets import Network
 from medi.nets.conv4 import Conv4
 from medi.nets.encode import in_batches
@@ -40,8 +40,9 @@ class Readout:
         power: Exponent on absolute values, signs kept.
         whiten: Features are divided by the root of the within-class covariance after it was shrunk by this towards a
             round one: 1 changes nothing, near 0 trusts it fully. None for no whitening.
-        weigh: Every direction counts by the part b / (b + w) of its variance that is between known classes, once b was
-            shrunk by this towards the same in all directions: 1 changes nothing. None for no weights.
+        weigh: After whitening, every direction counts by the part b / (b + w) of its variance that is between known
+            classes (w: the mean over directions), once b was shrunk by this towards the same in all directions: 1
+            changes nothing. None for no weights.
         centred: Whether the mean is subtracted from every block.
         unit: Whether every block is scaled to length 1.
     """
@@ -61,6 +62,8 @@ class Readout:
             raise InputError(f"whiten={self.whiten}: give a shrinkage above 0, or it divides by zero, and up to 1.")
         if self.weigh is not None and not 0 <= self.weigh <= 1:
             raise InputError(f"weigh={self.weigh}: give a shrinkage from 0 to 1.")
+        if self.weigh is not None and self.whiten is None:
+            raise InputError("weigh takes classes to be equally wide in all directions: give whiten, too.")
 
 
 class ReadoutEncoder:
@@ -129,20 +132,21 @@ class _Block:
         self.power = Preparation(power=config.power)
         self.last = Preparation(centre="known" if config.centred else "none", unit=config.unit)
         features = self.power.apply(features)
-        self.maps: list[Tensor] = []
-        for make, shrinkage in ((whitening, config.whiten), (weights, config.weigh)):
-            if shrinkage is not None:
-                self.maps.append(make(features, labels, shrinkage))
-                features = features @ self.maps[-1]
+        self.map: Tensor | None = None
+        if config.whiten is not None:
+            self.map = whitening(features, labels, config.whiten)
+            if config.weigh is not None:
+                self.map = self.map @ weighing(features @ self.map, labels, config.weigh)
+        features = self._mapped(features)
         self.centre = self.last.fit(features[None], features.mean(0, keepdim=True))
         self.scale = float(self.last.apply(features, self.centre).square().sum(1).mean().clamp(min=1e-12).rsqrt())
 
     def __call__(self, features: Tensor) -> Tensor:
         """Features (n, d), prepared."""
-        features = self.power.apply(features)
-        for matrix in self.maps:
-            features = features @ matrix
-        return self.scale * self.last.apply(features, self.centre)
+        return self.scale * self.last.apply(self._mapped(self.power.apply(features)), self.centre)
+
+    def _mapped(self, features: Tensor) -> Tensor:
+        return features if self.map is None else features @ self.map
 
 
 def views_of(images: Tensor, shift: int, *, flip: bool) -> Iterator[Tensor]:
