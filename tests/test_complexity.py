@@ -411,3 +411,30 @@ def test_the_pages_ratios_are_those_of_the_committed_figures():
         if "training" in row["growth"].get(axis, {})
     ]
     assert f"({min(linear):.2f} to {max(linear):.2f})" in text
+
+
+def test_the_pages_ratios_on_the_gpu_are_those_of_the_committed_figures():
+    text = " ".join((ROOT / "docs" / "complexity.md").read_text().split())
+    facts = complexity.read(ROOT / "results" / "complexity" / "h200.json")
+    rows = {row["method"]: row for row in facts["methods"]}
+    mm, mp = (rows[name]["training"][0] for name in ("MM", "MP"))
+    flops, seconds, memory = (mm[cost] / mp[cost] for cost in complexity.COSTS)
+    assert f"{flops:.1f} times the FLOPs, {memory:.1f} times the memory and {seconds:.1f} times the seconds" in text
+    grown = [
+        growth["training"]["seconds"]
+        for name, row in rows.items()
+        for axis, growth in row["growth"].items()
+        if name != "MM" and "training" in growth and axis != "inner steps"
+    ]
+    times = [after / before for before, _, after in (cost["values"] for cost in grown)]
+    assert f"take {min(times):.1f} to {max(times):.1f} times the seconds" in text
+    exponents = [cost["exponent"] for cost in grown]
+    assert f"(exponents {min(exponents):.2f} to {max(exponents):.2f})" in text
+    of_mp = rows["MP"]["discovery"]["seconds"]
+    assert f"{1000 * of_mp:.0f} ms by MP" in text
+    assert f"(K-means in an embedding: {1000 * rows['K-means']['discovery']['seconds']:.1f} ms)" in text
+    slower = {name: row["discovery"]["seconds"] / of_mp for name, row in rows.items() if row["discovery"]}
+    assert (
+        f"by medi {slower['medi']:.1f} times that, by MM {slower['MM']:.1f}, by DTC {slower['DTC']:.1f}, "
+        f"by RS {slower['RS']:.0f}, by KCL and MCL {slower['KCL']:.0f} times"
+    ) in text
