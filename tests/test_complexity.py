@@ -387,12 +387,17 @@ def test_the_pages_multiples_of_a_forward_pass_are_those_counted_by_hand():
         assert words in " ".join(text.split())
 
 
-def test_the_pages_ratios_are_those_of_the_committed_figures():
+def page_and_figures(machine: str) -> tuple[str, dict[str, dict], list[float]]:
+    """The page on one line, the rows of a machine by method, and what a step of MM costs beside one of MP."""
     text = " ".join((ROOT / "docs" / "complexity.md").read_text().split())
-    facts = complexity.read(ROOT / "results" / "complexity" / "cpu.json")
+    facts = complexity.read(ROOT / "results" / "complexity" / f"{machine}.json")
     rows = {row["method"]: row for row in facts["methods"]}
     mm, mp = (rows[name]["training"][0] for name in ("MM", "MP"))
-    flops, seconds, memory = (mm[cost] / mp[cost] for cost in complexity.COSTS)
+    return text, rows, [mm[cost] / mp[cost] for cost in complexity.COSTS]
+
+
+def test_the_pages_ratios_are_those_of_the_committed_figures():
+    text, rows, (flops, seconds, memory) = page_and_figures("cpu")
     assert f"{flops:.1f} times the FLOPs, {memory:.1f} times the memory and {seconds:.0f} times the seconds" in text
     trained = [name for name in ("DTC", "KCL", "MCL", "RS") if name in rows]
     ratios = [f"{rows[name]['discovery']['flops'] / rows['MP']['discovery']['flops']:.0f}" for name in trained]
@@ -414,11 +419,7 @@ def test_the_pages_ratios_are_those_of_the_committed_figures():
 
 
 def test_the_pages_ratios_on_the_gpu_are_those_of_the_committed_figures():
-    text = " ".join((ROOT / "docs" / "complexity.md").read_text().split())
-    facts = complexity.read(ROOT / "results" / "complexity" / "h200.json")
-    rows = {row["method"]: row for row in facts["methods"]}
-    mm, mp = (rows[name]["training"][0] for name in ("MM", "MP"))
-    flops, seconds, memory = (mm[cost] / mp[cost] for cost in complexity.COSTS)
+    text, rows, (flops, seconds, memory) = page_and_figures("h200")
     assert f"{flops:.1f} times the FLOPs, {memory:.1f} times the memory and {seconds:.1f} times the seconds" in text
     grown = [
         growth["training"]["seconds"]
