@@ -143,6 +143,20 @@ def by_setting(
     return markdown(rows)
 
 
+def by_episodes(rows: Rows) -> str:
+    """ACC of every run that was scored by episodes in the honest regime, ± half the 95 % interval over them."""
+    table: dict[tuple[str, int], Cells] = {}
+    for row in sorted(rows, key=lambda row: (row["dataset"], -row["observations"], COMPARED.index(row["method"]))):
+        if (row["score"], row["regime"]) == ("episode", "honest"):
+            title = BENCHMARKS[row["dataset"]].title
+            setting = f"{title} {row['way']}-way {row['observations']}-obs"
+            cells = table.setdefault(
+                (row["dataset"], row["observations"]), {"setting": setting, "chance": f"{100 * row['chance']:.1f}"}
+            )
+            cells[title_of(row["method"])] = f"{100 * row['acc']:.1f} ± {100 * row['acc_ci95']:.1f}"
+    return markdown(list(table.values()))
+
+
 def abundant(rows: Rows) -> str:
     """Every compared method with all novel images observed: asked about others, and on the observed ones themselves."""
     asked = {line.run: line for line in summarise(rows)}

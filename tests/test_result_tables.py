@@ -121,6 +121,20 @@ def test_few_observations_have_a_column_a_method_and_say_how_many_seeds():
     assert tables.few([], "honest") == tables.NOT_YET
 
 
+def test_scores_by_episodes_have_their_intervals_and_leave_other_scores_out():
+    rows = [
+        row(0.4, "rs", observations=1, acc_ci95=0.031),
+        row(0.5, "kcl", acc_ci95=0.02),
+        row(0.6, "rs", acc_ci95=0.01),
+        row(0.9, "rs", regime="grouped"),
+        pooled(0.7, "dtc"),
+    ]
+    five, one = cells(tables.by_episodes(rows))
+    assert five == {"setting": "CIFAR-10 5-way 5-obs", "chance": "25.0", "KCL": "50.0 ± 2.0", "RS": "60.0 ± 1.0"}
+    assert (one["KCL"], one["RS"]) == ("", "40.0 ± 3.1")
+    assert tables.by_episodes([]) == tables.NOT_YET
+
+
 def test_a_full_table_of_few_observations_has_every_method_in_every_setting():
     rows = [
         pooled(0.5, method, dataset=dataset, observations=count)
