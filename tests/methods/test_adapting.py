@@ -264,8 +264,15 @@ def test_what_was_trained_on_one_bag_is_not_taken_for_another(tmp_path, monkeypa
         return len(list(tmp_path.glob("rs-*.safetensors")))
 
     first, other = NOVEL.images[:20], NOVEL.images[1:21]
-    for number, bag, groups in ((1, first, None), (2, other, None), (3, first, NOVEL.labels[:20]), (3, other, None)):
-        learner.adapt(bag, 3, groups, desk)
+    told = NOVEL.labels[:20]
+    for number, bag, k, groups in (
+        (1, first, 3, None),
+        (2, other, 3, None),
+        (3, first, 3, told),
+        (4, first, 4, None),
+        (4, other, 3, None),
+    ):
+        learner.adapt(bag, k, groups, desk)
         assert kept() == number
 
 

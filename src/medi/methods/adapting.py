@@ -139,9 +139,16 @@ class AdaptingLearner(Learner):
         """
 
     def train_on(
-        self, images: Tensor, groups: Tensor | None, model: nn.Module, loss: Loss, schedule: Schedule, desk: Desk
+        self,
+        images: Tensor,
+        k: int,
+        groups: Tensor | None,
+        model: nn.Module,
+        loss: Loss,
+        schedule: Schedule,
+        desk: Desk,
     ) -> None:
-        """Train a model on a bag (n, …), with its true groups (n,) for the oracle alone; a long training is kept.
+        """Train a model on a bag as `adapt` is given it; a long training is kept.
 
         What a loss remembers from step to step has to be a part of the model.
         """
@@ -150,8 +157,8 @@ class AdaptingLearner(Learner):
             desk = replace(desk, folder=None)
         else:
             told = torch.full((len(images),), -1) if groups is None else groups
-            names = tuple(map(str, range(int(told.max()) + 1)))
-            settings = {**self.settings, "start": self.desk.seed, "bag": ImageSet(images, told, names).fingerprint()}
+            bag = ImageSet(images, told, tuple(map(str, range(k))))
+            settings = {**self.settings, "start": self.desk.seed, "bag": bag.fingerprint()}
         began = monotonic()
         seconds = train(model, loss, schedule, desk, title=self.title, settings=settings)
         self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption

@@ -161,4 +161,4 @@ class DTCLearner(AdaptingLearner):
             weight = config.consistency * ramp(done, config.ramp * (1 - config.warm_up)) if done >= 0 else 0.0
             return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
 
-        self.train_on(images, groups, model, loss, schedule, desk)
+        self.train_on(images, k, groups, model, loss, schedule, desk)

@@ -165,5 +165,5 @@ class RSLearner(AdaptingLearner):
             with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
                 return joint_loss(view, other, known.labels[shown], top=config.top, consistency=weight, similar=similar)
 
-        self.train_on(images, groups, model, loss, schedule, desk)
+        self.train_on(images, k, groups, model, loss, schedule, desk)
         return model

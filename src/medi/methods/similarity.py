@@ -128,7 +128,7 @@ class PairLearner(AdaptingLearner):
             with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
                 return self.loss(logits, same.to(logits.dtype))
 
-        self.train_on(images, groups, model, loss, stage.schedule_for(len(images)), desk)
+        self.train_on(images, k, groups, model, loss, stage.schedule_for(len(images)), desk)
         return model
 
     def _clusterer(self, images: Tensor, k: int, desk: Desk) -> nn.Module:
