@@ -8,9 +8,8 @@ largest output, or found in the adapted embedding. `medi.methods.inner` has the 
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +32,7 @@ from medi.tasks import UniformSampler, make_sampler
 from medi.train import ranks
 from medi.train.devices import tensor_float32
 from medi.train.loop import Diverged, Validation, train
+from medi.train.replay import replayed
 
 MATMUL_SIDE = {"cpu": 0, "cuda": 8}
 """Images up to this side are convolved by matrix products (`medi.nets.conv`): `benchmarks/maml.py` compares."""
@@ -121,37 +121,28 @@ class MM(Method):
         with seeded(desk.seed, stream=1):
             model = Clusterer(body, body.width, plan.way).to(desk.device)
         tasks = config.tasks or (16 if plan.way <= 5 else 8)
-        meta_loss: Any = None  # made at the first step: a finished training needs none
 
         def loss(generator: torch.Generator) -> Tensor:
-            nonlocal meta_loss
             task = sampler.sample(tasks, generator)
             items = torch.cat([task.support.flatten(1), task.query.flatten(1)], 1)
             mine = ranks.part(tasks)  # tasks do not see one another, so whole tasks are shared out
             images = augment(learnt.images[items], plan.augmentation, generator, mine)
             batch = (images, task.support_labels[mine].contiguous(), task.query_labels[mine].contiguous())
-            if meta_loss is None:
-                meta_loss = MetaLoss(model, config, size["way"])
-                if config.capture and desk.device.type == "cuda":
-                    meta_loss = torch.cuda.make_graphed_callables(meta_loss, batch)
-            mean: Tensor = meta_loss(*batch)
-            return ranks.mean(mean, tasks)
+            return ranks.mean(meta_loss(*batch), tasks)
 
         learner = MMLearner(model, plan, config)
         settings = plan.settings(known, config, **size, clusters=plan.way)
         name = "held_out_acc" if watched else "known_acc"
         validation = _watch(learner, watched or known, tasks, name)
         try:
-            with tensor_float32(config.tf32):
+            recorded = replayed(MetaLoss(model, config, size["way"]), record=config.capture)
+            with tensor_float32(config.tf32), recorded as meta_loss:
                 learner.training_seconds = seconds + train(
                     model, loss, config.schedule, desk, title="mm", settings=settings, validation=validation
                 )
         except Diverged as error:
             inner = config.inner
             raise Diverged(f"{error} The {inner.steps} inner steps had rate {inner.rate:g}.") from error
-        finally:
-            meta_loss = None
-            gc.collect()  # a captured graph refers to itself, and keeps the memory of a whole step
         if config.readout == "cluster":
             learner.calibrate(known)
         return learner

@@ -20,11 +20,12 @@ from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.inner import rank_pairs
+from medi.methods.inner import label_pairs, rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
-from medi.methods.starts import linear, started
+from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
+from medi.train.replay import replayed
 
 
 class Outputs(NamedTuple):
@@ -50,7 +51,7 @@ def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
 
 
 def joint_loss(
-    view: Outputs, other: Outputs, labels: Tensor, *, top: int, consistency: float, similar: Tensor | None = None
+    view: Outputs, other: Outputs, labels: Tensor, top: int, consistency: Tensor | float, similar: Tensor | None = None
 ) -> Tensor:
     """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
 
@@ -83,12 +84,40 @@ class TwoHeads(nn.Module):
 
     def outputs(self, images: Tensor) -> Outputs:
         """Features and the logits of both heads for images (n, …), in full precision."""
-        features = self.network(images).relu()
-        return Outputs(features.float(), self.known(features).float(), self.novel(features).float())
+        features = self.network(images).relu().float()
+        with torch.autocast(images.device.type, enabled=False):  # two views of an image are to agree to every digit
+            return Outputs(features, self.known(features), self.novel(features))
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (n, k) of the novel classes."""
         return self.outputs(images).novel
+
+
+class JointLoss(nn.Module):
+    """The loss of a step on the bag as a function of tensors alone, so that it can be recorded.
+
+    Args:
+        model: What is trained.
+        top: Size of the sets of largest features.
+    """
+
+    def __init__(self, model: TwoHeads, top: int) -> None:
+        super().__init__()
+        self.model, self.top = model, top
+
+    def forward(self, images: Tensor, labels: Tensor, consistency: Tensor, *similar: Tensor) -> Tensor:
+        """The loss of two views of the same items.
+
+        Args:
+            images: (2 n, …), floats: one view of all items, the known ones first, then the other view.
+            labels: (known,) classes of the known items.
+            consistency: (), weight of the agreement.
+            similar: Nothing, or (novel, novel) pair labels for the oracle.
+        """
+        both = self.model.outputs(images)
+        view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
+        with torch.autocast(images.device.type, enabled=False):  # logarithms near 0 need every digit
+            return joint_loss(view, other, labels, self.top, consistency, *similar)
 
 
 def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Module:
@@ -121,18 +150,18 @@ class RS(Method):
             last_stage(network).requires_grad_(True)
         if config.supervised is not None:
             model = nn.Sequential(network, head)
-
-            def loss(generator: torch.Generator) -> Tensor:
-                items = torch.randint(len(known), (config.start.batch,), generator=generator, device=desk.device)
-                logits = model(augment(known.images[items], plan.augmentation, generator))
-                return functional.cross_entropy(logits, known.labels[items])
-
             settings = plan.settings(known, config.start) | {
                 "start": asdict(config.start.schedule),
                 "only_last": config.only_last,
                 **({"hidden": config.hidden} if config.hidden else {}),
             }
-            seconds += train(model, loss, config.supervised, desk, title="supervised", settings=settings)
+            with replayed(LabelLoss(model)) as label_loss:
+
+                def loss(generator: torch.Generator) -> Tensor:
+                    items = torch.randint(len(known), (config.start.batch,), generator=generator, device=desk.device)
+                    return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
+
+                seconds += train(model, loss, config.supervised, desk, title="supervised", settings=settings)
         return RSLearner(network, head, known, config, plan, seconds)
 
 
@@ -154,16 +183,18 @@ class RSLearner(AdaptingLearner):
         model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))
 
-        def loss(generator: torch.Generator) -> Tensor:
-            novel = stage.draw(len(images), generator)
-            shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
-            batch = torch.cat([known.images[shown], images[novel]])
-            both = model.outputs(augment(torch.cat([batch, batch]), self.augmentation, generator))
-            view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
-            weight = config.consistency * ramp(model.steps.next() / schedule.steps, config.ramp)
-            similar = None if groups is None else (groups[novel][:, None] == groups[novel]).float()
-            with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
-                return joint_loss(view, other, known.labels[shown], top=config.top, consistency=weight, similar=similar)
+        with replayed(JointLoss(model, config.top)) as joint:
 
-        self.train_on(images, k, groups, model, loss, schedule, desk)
+            def loss(generator: torch.Generator) -> Tensor:
+                novel = stage.draw(len(images), generator)
+                shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
+                batch = torch.cat([known.images[shown], images[novel]])
+                views = augment(torch.cat([batch, batch]), self.augmentation, generator)
+                weight = config.consistency * ramp(model.steps.next() / schedule.steps, config.ramp)
+                # Filled in on the device: a copy from the CPU would wait for it.
+                consistency = torch.full((), weight, device=desk.device)
+                similar = () if groups is None else (label_pairs(groups[novel]),)
+                return joint(views, known.labels[shown], consistency, *similar)
+
+            self.train_on(images, k, groups, model, loss, schedule, desk)
         return model

@@ -54,6 +54,8 @@ class RSConfig:
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
 # As many known as novel images in a step, as published: of fewer pairs, more are of an item with itself.
 SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
+# Four times as many images seen turned: what they teach is frozen afterwards.
+SVHN_TURNED = replace(SVHN_EVEN, start=_rotations(20_000))
 # A second stage by SGD at the published rate, about half as long.
 SGD_SECOND = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
 SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
@@ -116,6 +118,8 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn": SVHN,
         "svhn-even": SVHN_EVEN,
         "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
+        "svhn-turned": SVHN_TURNED,
+        "svhn-turned-long": replace(SVHN_TURNED, stage=replace(SVHN_EVEN.stage, epochs=200)),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,
@@ -152,7 +156,13 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters-last-long"}
+    {
+        "glyphs": "cpu",
+        "rules": "cpu",
+        "cifar100": "cifar100",
+        "svhn": "svhn-even-long",
+        "omniglot": "characters-last-long",
+    }
 )
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}

@@ -6,6 +6,7 @@ same start.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +22,7 @@ from medi.methods.mp import prototype_loss
 from medi.nets import Network, build, place, seeded
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import Desk, Loss, train
+from medi.train.replay import replayed
 from medi.train.schedule import Schedule
 from medi.train.supervised import train_classifier
 
@@ -81,8 +83,9 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
         )
     else:
         model = nn.Sequential(network, linear(network.width, 4, desk))
-        loss = _rotations(model, known, config, plan)
-        seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
+        with replayed(LabelLoss(model)) as label_loss:
+            loss = _rotations(label_loss, known, config, plan)
+            seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
     return network, seconds
 
 
@@ -106,7 +109,19 @@ def _prototypes(network: Network, known: ImageSet, config: Start, plan: Plan) ->
     return loss
 
 
-def _rotations(model: nn.Module, known: ImageSet, config: Start, plan: Plan) -> Loss:
+class LabelLoss(nn.Module):
+    """Cross-entropy of a model's answers, as a function of tensors alone, so that it can be recorded."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        """The mean over images (n, …) with labels (n,)."""
+        return functional.cross_entropy(self.model(images).float(), labels)
+
+
+def _rotations(label_loss: Callable[..., Tensor], known: ImageSet, config: Start, plan: Plan) -> Loss:
     if known.images.ndim != 4:
         raise InputError("only images can be turned: start from classes or prototypes on plain vectors.")
     quarter = max(1, config.batch // 4)
@@ -115,7 +130,7 @@ def _rotations(model: nn.Module, known: ImageSet, config: Start, plan: Plan) -> 
     def loss(generator: torch.Generator) -> Tensor:
         items = torch.randint(len(known), (4 * quarter,), generator=generator, device=plan.desk.device)
         upright = augment(known.images[items], plan.augmentation, generator)
-        return functional.cross_entropy(model(turned(upright)).float(), turns)
+        return label_loss(turned(upright), turns)
 
     return loss
 

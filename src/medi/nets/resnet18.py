@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
@@ -38,7 +39,8 @@ class ResNet18(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Embed images (n, c, h, w) as (n, width): ReLU'd features, averaged over space."""
         features: Tensor = self.stages(self.stem(x))
-        return features.mean((2, 3))
+        # In mixed precision their order matters to rank statistics, and rounded features would tie.
+        return features.mean((2, 3), dtype=torch.promote_types(features.dtype, torch.float32))
 
 
 class ResidualBlock(nn.Module):
