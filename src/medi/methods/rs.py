@@ -27,6 +27,9 @@ from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
 
+EPS = 1e-7
+"""Added to probabilities whose logarithm is taken."""
+
 
 class Outputs(NamedTuple):
     """Features (n, d) and logits (n, known classes) and (n, novel classes)."""
@@ -46,8 +49,9 @@ def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
     """
     if not len(p):
         return p.sum()  # a mean of nothing would not be a number
-    together = (p @ other.mT).clamp(1e-7, 1 - 1e-7)
-    return functional.binary_cross_entropy(together, similar)
+    together = (p @ other.mT).clamp(max=1)  # it may round up
+    # Added, as published: a clamp would take the gradient away from pairs that are certainly wrong.
+    return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()
 
 
 def joint_loss(

@@ -56,6 +56,10 @@ SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, r
 SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
 # Four times as many images seen turned: what they teach is frozen afterwards.
 SVHN_TURNED = replace(SVHN_EVEN, start=_rotations(20_000))
+# The rate is reached over a tenth of the steps: the second stage is learnt by Adam, and 0.1 at once upsets it.
+SVHN_WARM = replace(
+    SVHN_EVEN, stage=replace(SVHN_EVEN.stage, schedule=replace(SVHN_EVEN.stage.schedule, shape="onecycle"))
+)
 # A second stage by SGD at the published rate, about half as long.
 SGD_SECOND = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
 SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
@@ -65,6 +69,11 @@ CPU = RSConfig(
     stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
     known=64,
 )
+
+
+def _padded(config: RSConfig) -> RSConfig:
+    """With its authors' network."""
+    return replace(config, start=replace(config.start, network="resnet18-padded"))
 
 
 def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation | None = None) -> RSConfig:
@@ -118,6 +127,15 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn": SVHN,
         "svhn-even": SVHN_EVEN,
         "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
+        "svhn-even-warm": SVHN_WARM,
+        "svhn-padded": _padded(SVHN_EVEN),
+        "svhn-padded-warm": _padded(SVHN_WARM),
+        "svhn-padded-short": replace(
+            _padded(SVHN_EVEN),
+            supervised=Schedule(steps=2000, rate=0.1, optimiser="sgd", decay=1e-4),
+            stage=replace(SVHN_EVEN.stage, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
+            augmentation=CROPPED,
+        ),
         "svhn-turned": SVHN_TURNED,
         "svhn-turned-long": replace(SVHN_TURNED, stage=replace(SVHN_EVEN.stage, epochs=200)),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),

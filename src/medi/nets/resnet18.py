@@ -12,37 +12,6 @@ from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
 
 
-class ResNet18(nn.Module):
-    """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels.
-
-    Attributes:
-        widths: Channels of each stage.
-
-    Args:
-        shape: An item's shape, (c, h, w).
-        norm: Where the statistics of the norm layers come from.
-    """
-
-    smallest: ClassVar[int | None] = 8
-    widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 512)
-
-    def __init__(self, shape: tuple[int, ...], *, norm: Norm = "running") -> None:
-        super().__init__()
-        first = self.widths[0]
-        self.stem = nn.Sequential(_conv3x3(shape[0], first), normalisation(norm, first), nn.ReLU())
-        blocks = []
-        for before, after in zip((first, *self.widths), self.widths, strict=False):
-            blocks += [ResidualBlock(before, after, norm), ResidualBlock(after, after, norm)]
-        self.stages = nn.Sequential(*blocks)
-        self.width = self.widths[-1]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Embed images (n, c, h, w) as (n, width): ReLU'd features, averaged over space."""
-        features: Tensor = self.stages(self.stem(x))
-        # In mixed precision their order matters to rank statistics, and rounded features would tie.
-        return features.mean((2, 3), dtype=torch.promote_types(features.dtype, torch.float32))
-
-
 class ResidualBlock(nn.Module):
     """relu(shortcut(x) + two 3x3 convolutions of x); more channels mean half the side."""
 
@@ -58,12 +27,62 @@ class ResidualBlock(nn.Module):
         )
         self.shortcut: nn.Module = nn.Identity()
         if stride > 1:
-            conv = Conv2d(channels, width, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(conv, normalisation(norm, width))
+            self.shortcut = self.widening(channels, width, norm)
+
+    def widening(self, channels: int, width: int, norm: Norm) -> nn.Module:
+        """The shortcut to more channels and half the side."""
+        return nn.Sequential(Conv2d(channels, width, 1, 2, bias=False), normalisation(norm, width))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, width, h / stride, w / stride), odd sides rounded up."""
         return relu(self.shortcut(x) + self.residual(x))
+
+
+class PaddedBlock(ResidualBlock):
+    """A block whose shortcut learns nothing: means of 2x2 places, and zeros for the channels that are new."""
+
+    def widening(self, channels: int, width: int, norm: Norm) -> nn.Module:
+        """The shortcut to more channels and half the side."""
+        return nn.Sequential(nn.AvgPool2d(2, ceil_mode=True), nn.ZeroPad3d((0, 0, 0, 0, 0, width - channels)))
+
+
+class ResNet18(nn.Module):
+    """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels.
+
+    Attributes:
+        widths: Channels of each stage.
+        block: What a stage consists of.
+
+    Args:
+        shape: An item's shape, (c, h, w).
+        norm: Where the statistics of the norm layers come from.
+    """
+
+    smallest: ClassVar[int | None] = 8
+    widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 512)
+    block: ClassVar[type[ResidualBlock]] = ResidualBlock
+
+    def __init__(self, shape: tuple[int, ...], *, norm: Norm = "running") -> None:
+        super().__init__()
+        first = self.widths[0]
+        self.stem = nn.Sequential(_conv3x3(shape[0], first), normalisation(norm, first), nn.ReLU())
+        blocks = []
+        for before, after in zip((first, *self.widths), self.widths, strict=False):
+            blocks += [self.block(before, after, norm), self.block(after, after, norm)]
+        self.stages = nn.Sequential(*blocks)
+        self.width = self.widths[-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed images (n, c, h, w) as (n, width): ReLU'd features, averaged over space."""
+        features: Tensor = self.stages(self.stem(x))
+        # In mixed precision their order matters to rank statistics, and rounded features would tie.
+        return features.mean((2, 3), dtype=torch.promote_types(features.dtype, torch.float32))
+
+
+class PaddedResNet18(ResNet18):
+    """The same with parameter-free shortcuts: the features of a last stage stay near those that come into it."""
+
+    block: ClassVar[type[ResidualBlock]] = PaddedBlock
 
 
 def _conv3x3(channels: int, width: int, stride: int = 1) -> Conv2d:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -32,7 +33,10 @@ def replayed(loss: nn.Module, *, record: bool = True) -> Iterator[Callable[..., 
         return result
 
     try:
-        yield call
+        with warnings.catch_warnings():
+            # Recording is done on a stream of its own, and the gradients' nodes are made there: meant so.
+            warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream")
+            yield call
     finally:
         if vars(loss).pop("forward", None):  # where torch puts the recording
             gc.collect()  # it refers to itself, and keeps the memory of a whole step
