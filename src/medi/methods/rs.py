@@ -182,7 +182,8 @@ class RSLearner(AdaptingLearner):
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
         """Known images and the bag's, each step as many of either, so that no step is without novel pairs."""
-        config, known, stage = self.config, self.known, self.config.stage
+        config, known = self.config, self.known
+        stage = replace(config.stage, batch=config.each * k) if config.each else config.stage
         novel_head = head_of(self.start.width, k, config.hidden, desk)
         model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))

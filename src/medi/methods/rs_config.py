@@ -32,6 +32,7 @@ class RSConfig:
         only_last: Freeze all but the last stage of the network after the start.
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
+        each: Observations in a step for each novel class, instead of the stage's batch; None for that.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -44,6 +45,7 @@ class RSConfig:
     only_last: bool = True
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
     known: int = 64
+    each: int | None = None
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
@@ -54,12 +56,6 @@ class RSConfig:
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
 # As many known as novel images in a step, as published: of fewer pairs, more are of an item with itself.
 SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
-# Four times as many images seen turned: what they teach is frozen afterwards.
-SVHN_TURNED = replace(SVHN_EVEN, start=_rotations(20_000))
-# The rate is reached over a tenth of the steps: the second stage is learnt by Adam, and 0.1 at once upsets it.
-SVHN_WARM = replace(
-    SVHN_EVEN, stage=replace(SVHN_EVEN.stage, schedule=replace(SVHN_EVEN.stage.schedule, shape="onecycle"))
-)
 # A second stage by SGD at the published rate, about half as long.
 SGD_SECOND = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
 SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
@@ -71,11 +67,6 @@ CPU = RSConfig(
 )
 
 
-def _padded(config: RSConfig) -> RSConfig:
-    """With its authors' network."""
-    return replace(config, start=replace(config.start, network="resnet18-padded"))
-
-
 def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation | None = None) -> RSConfig:
     """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
     steps = known // 128
@@ -83,6 +74,7 @@ def _full(known: int, consistency: float, ramp: float, augmentation: Augmentatio
     return RSConfig(
         Start(
             "rotations",
+            "resnet18-padded",  # its authors' own
             batch=512,  # 128 images in each of four positions
             schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
         ),
@@ -116,13 +108,34 @@ def _last_stage_of_characters() -> dict[str, RSConfig]:
     }
 
 
+def _few_a_class() -> dict[str, RSConfig]:
+    """On SVHN with few images of a class in a step: of their pairs more are of an image with itself, or taken so."""
+    start = Start("classes", "conv4", batch=128, schedule=Schedule(steps=600, rate=3e-3, shape="onecycle"))
+    stage = Stage(epochs=1, batch=64, least=1800, schedule=Schedule(steps=1))
+    config = RSConfig(start, supervised=None, stage=stage, known=32, each=4, consistency=5.0, ramp=0.4)
+    return {
+        "svhn-small": config,
+        "svhn-small-eights": replace(config, each=8),
+        "svhn-small-many": replace(config, each=32),
+        "svhn-small-light": replace(config, consistency=0.5),
+        "svhn-small-strict": replace(config, consistency=50.0),
+        "svhn-small-free": replace(config, only_last=False),
+    }
+
+
 def _small_sets() -> dict[str, RSConfig]:
     """On SVHN with smaller sets of largest features, which are equal more often; after either second stage."""
-    decayed = replace(SVHN_WARM, supervised=replace(SGD_SECOND, decay=5e-4))
-    configs = {f"svhn-top{top}": replace(SVHN_WARM, top=top) for top in (1, 2)}
-    configs |= {f"svhn-decayed-top{top}": replace(decayed, top=top) for top in (1, 2, 5)}
-    short = {name: replace(config, stage=replace(config.stage, epochs=50)) for name, config in configs.items()}
-    return short | {f"{name}-long": config for name, config in configs.items()}
+    schedule = replace(SVHN.stage.schedule, shape="onecycle")  # 0.1 at once upsets what the second stage learnt
+    warm = replace(SVHN, stage=replace(SVHN.stage, epochs=50, batch=64, schedule=schedule))
+    decayed = replace(warm, supervised=replace(SGD_SECOND, decay=5e-4), top=1)
+    return {
+        "svhn-top1": replace(warm, top=1),
+        "svhn-top2": replace(warm, top=2),
+        "svhn-decayed-top1": decayed,
+        "svhn-decayed-top2": replace(decayed, top=2),
+        "svhn-decayed-top5": replace(decayed, top=5),
+        "svhn-decayed-top1-long": replace(decayed, stage=replace(decayed.stage, epochs=100)),
+    }
 
 
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
@@ -135,12 +148,9 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "adam": RSConfig(stage=Stage(epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=1e-3))),
         "svhn": SVHN,
         "svhn-even": SVHN_EVEN,
-        "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
-        "svhn-even-warm": SVHN_WARM,
+        "svhn-turned": replace(SVHN_EVEN, start=_rotations(20_000)),
         **_small_sets(),
-        "svhn-padded": _padded(SVHN_EVEN),
-        "svhn-turned": SVHN_TURNED,
-        "svhn-turned-long": replace(SVHN_TURNED, stage=replace(SVHN_EVEN.stage, epochs=200)),
+        **_few_a_class(),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,
@@ -181,7 +191,7 @@ CHOSEN: Mapping[str, str] = MappingProxyType(
         "glyphs": "cpu",
         "rules": "cpu",
         "cifar100": "cifar100",
-        "svhn": "svhn-even-long",
+        "svhn": "svhn",
         "omniglot": "characters-last-long",
     }
 )

@@ -26,7 +26,7 @@ def replayed(loss: nn.Module, *, record: bool = True) -> Iterator[Callable[..., 
 
     def call(*batch: Tensor) -> Tensor:
         nonlocal pending
-        if pending and batch[0].is_cuda:
+        if pending and _on_gpu(batch[0]):
             _record(loss, batch)
         pending = False
         result: Tensor = loss(*batch)
@@ -49,3 +49,7 @@ def _record(loss: nn.Module, batch: tuple[Tensor, ...]) -> None:
     with torch.no_grad():
         for buffer, value in zip(loss.buffers(), before, strict=True):
             buffer.copy_(value)
+
+
+def _on_gpu(tensor: Tensor) -> bool:
+    return tensor.is_cuda
