@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -133,6 +134,15 @@ def compare(stage: str, images: Tensor, steps: int, repeats: int) -> dict[str, o
     return result
 
 
+def table(report: dict[str, Any]) -> str:
+    """The page's lines."""
+    lines = ["| stage of RS | recorded | launched | ratio |", "| --- | --- | --- | --- |"]
+    for row in report["stages"]:
+        ours, plain = (f"{row[way]['ms']:.1f} ms" for way in ("recorded", "launched"))
+        lines.append(f"| {row['stage']} | {ours} | {plain} | {row['ratio']:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,10 +155,10 @@ def main() -> None:
     images = torch.randint(0, 256, (IMAGES, 3, 32, 32), dtype=torch.uint8).to(device)
     rows = [compare(stage, images, arguments.steps, arguments.repeats) for stage in STAGES]
     facts = {"device": describe_device(device), "torch": version("torch"), "steps": arguments.steps}
-    report = json.dumps(facts | {"repeats": arguments.repeats, "stages": rows}, indent=1)
-    print(report)
+    report = facts | {"repeats": arguments.repeats, "stages": rows}
+    print(table(report), end="")
     if arguments.out:
-        arguments.out.write_text(report + "\n")
+        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

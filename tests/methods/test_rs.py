@@ -74,6 +74,31 @@ def test_a_cluster_of_certain_items_costs_a_finite_amount():
     assert certain.grad.isfinite().all()
 
 
+def test_pairs_that_are_nearly_certain_and_wrong_are_still_pulled_apart():
+    logits = torch.tensor([[20.0, 0.0], [20.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    p = logits.softmax(1)
+    shared_cluster_loss(p, p, torch.eye(2, dtype=torch.float64)).backward()
+    assert (logits.grad[:, 0] > 1e-3).all()
+
+
+def test_a_step_has_so_many_observations_for_each_class():
+    sizes = []
+
+    class Noted(Stage):
+        def draw(self, items, generator):
+            drawn = super().draw(items, generator)
+            sizes.append(len(drawn))
+            return drawn
+
+    config = RSConfig(
+        Start("classes", "mlp", schedule=Schedule(steps=1)), supervised=None, stage=Noted(1, 50, 2), known=8, each=2
+    )
+    learner = METHODS["rs"](config).fit(KNOWN, Plan(way=3, observations=5))
+    learner.discover(NOVEL.images, bags(1)[0], 3, generator())
+    assert sizes == [6] * len(sizes)
+    assert sizes
+
+
 def test_only_the_last_stage_and_the_heads_learn_after_the_start():
     config = RSConfig(
         Start("classes", "mlp", schedule=Schedule(steps=2)),
@@ -95,7 +120,14 @@ def test_only_the_last_stage_and_the_heads_learn_after_the_start():
 
 
 def test_every_network_has_a_last_stage_that_is_part_of_it():
-    for name, share in (("conv4", 4), ("conv4-wide", 2), ("resnet18", 2), ("vgg16", 3), ("mlp", 20)):
+    for name, share in (
+        ("conv4", 4),
+        ("conv4-wide", 2),
+        ("resnet18", 2),
+        ("resnet18-padded", 2),
+        ("vgg16", 3),
+        ("mlp", 20),
+    ):
         network = build(name, (3, 32, 32))
         whole, last = ({id(p) for p in part.parameters()} for part in (network, last_stage(network)))
         assert last < whole

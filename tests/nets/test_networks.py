@@ -14,6 +14,7 @@ NATIVE = {
     "conv5-wide": 512,
     "vgg16": 512,
     "resnet18": 512,
+    "resnet18-padded": 512,
     "mlp": 256,
 }
 
@@ -69,6 +70,23 @@ def test_the_seed_decides_the_weights_and_the_global_generator_stays_as_it_was()
     for a, b in zip(one.parameters(), same.parameters(), strict=True):
         assert torch.equal(a, b)
     assert not torch.equal(one.head.weight, other.head.weight)
+
+
+def test_a_padded_shortcut_has_means_of_four_places_and_zeros_for_new_channels():
+    shortcut = build("resnet18-padded", (3, 32, 32)).body.stages[2].shortcut
+    x = torch.randn(2, 64, 5, 6)
+    result = shortcut(x)
+    assert result.shape == (2, 128, 3, 3)
+    assert torch.allclose(result[:, :64, 1, 2], x[:, :, 2:4, 4:6].mean((2, 3)), atol=1e-6)
+    assert (result[:, 64:] == 0).all()
+    assert not list(shortcut.parameters())
+
+
+def test_features_are_averaged_in_full_precision():
+    network = build("resnet18", (3, 32, 32)).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert network(torch.randn(2, 3, 32, 32)).dtype == torch.float32
+    assert network.double()(torch.randn(2, 3, 32, 32).double()).dtype == torch.float64
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mlp"])

@@ -32,7 +32,7 @@ def discover(
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
     method: Annotated[
-        str, typer.Option(help="How to learn from the known classes: mp, mm, kmeans, kcl, mcl, dtc or rs.")
+        str, typer.Option(help="How to learn from the known classes: mp, mm, medi, kmeans, kcl, mcl, dtc or rs.")
     ] = "mp",
     encoder: Annotated[
         str,

@@ -109,7 +109,10 @@ def _last_stage_of_characters() -> dict[str, RSConfig]:
 
 
 def _few_a_class() -> dict[str, RSConfig]:
-    """On SVHN with few images of a class in a step: of their pairs more are of an image with itself, or taken so."""
+    """On SVHN with few images of a class in a step, so that more of their pairs are of an image with itself.
+
+    `small` is for minutes on a CPU. Why few: docs/baselines.md.
+    """
     start = Start("classes", "conv4", batch=128, schedule=Schedule(steps=600, rate=3e-3, shape="onecycle"))
     stage = Stage(epochs=1, batch=64, least=1800, schedule=Schedule(steps=1))
     config = RSConfig(start, supervised=None, stage=stage, known=32, each=4, consistency=5.0, ramp=0.4)
@@ -120,6 +123,12 @@ def _few_a_class() -> dict[str, RSConfig]:
         "svhn-small-light": replace(config, consistency=0.5),
         "svhn-small-strict": replace(config, consistency=50.0),
         "svhn-small-free": replace(config, only_last=False),
+        "svhn-fours": replace(
+            SVHN,
+            stage=replace(SVHN.stage, epochs=40, schedule=replace(SVHN.stage.schedule, shape="onecycle")),
+            each=4,
+            consistency=5.0,
+        ),
     }
 
 
