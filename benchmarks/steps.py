@@ -2,8 +2,8 @@
 
     python benchmarks/steps.py [--steps 300] [--out FILE.json]           needs a GPU: on a CPU nothing is recorded
 
-The stages of RS at its settings for SVHN, on noise of SVHN's size: how images were turned (batches of 256), and
-both heads together (64 known and 64 novel images, each seen twice; all but the last stage frozen). A step is drawing,
+Two stages of RS, on noise of SVHN's size: how images were turned (batches of 256), and both heads together (64 known
+and 64 novel images, each seen twice; all but the last stage frozen). A step is drawing,
 random changes, loss, gradient and update. The two ways take turns; each is timed `--repeats` times and the median and
 the extremes are given. `apart`: the largest difference of a gradient between the two ways, as a share of the largest.
 Nothing here is asserted.

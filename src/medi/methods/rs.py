@@ -50,12 +50,18 @@ def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
     if not len(p):
         return p.sum()  # a mean of nothing would not be a number
     together = (p @ other.mT).clamp(max=1)  # it may round up
-    # Added, as published: a clamp would take the gradient away from pairs that are certainly wrong.
+    # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
     return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()
 
 
 def joint_loss(
-    view: Outputs, other: Outputs, labels: Tensor, top: int, consistency: Tensor | float, similar: Tensor | None = None
+    view: Outputs,
+    other: Outputs,
+    labels: Tensor,
+    *,
+    top: int,
+    consistency: Tensor | float,
+    similar: Tensor | None = None,
 ) -> Tensor:
     """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
 
@@ -121,7 +127,8 @@ class JointLoss(nn.Module):
         both = self.model.outputs(images)
         view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
         with torch.autocast(images.device.type, enabled=False):  # logarithms near 0 need every digit
-            return joint_loss(view, other, labels, self.top, consistency, *similar)
+            told = similar[0] if similar else None
+            return joint_loss(view, other, labels, top=self.top, consistency=consistency, similar=told)
 
 
 def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Module:
@@ -181,9 +188,9 @@ class RSLearner(AdaptingLearner):
         self.config, self.augmentation = config, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """Known images and the bag's, each step as many of either, so that no step is without novel pairs."""
+        """Known images and the bag's, so many of either in each step, so that none is without novel pairs."""
         config, known = self.config, self.known
-        stage = replace(config.stage, batch=config.each * k) if config.each else config.stage
+        stage = config.stage if config.each is None else replace(config.stage, batch=config.each * k)
         novel_head = head_of(self.start.width, k, config.hidden, desk)
         model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))

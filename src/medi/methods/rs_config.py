@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from medi.data.facts import CROPPED, FLIPPED, Augmentation
+from medi.errors import InputError
 from medi.methods import starts
 from medi.methods.adapting import ScaledStage, Stage
 from medi.methods.starts import Start
@@ -32,7 +33,7 @@ class RSConfig:
         only_last: Freeze all but the last stage of the network after the start.
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
-        each: Observations in a step for each novel class, instead of the stage's batch; None for that.
+        each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -51,6 +52,10 @@ class RSConfig:
     ramp: float = 0.25
     hidden: int | None = None
     augmentation: Augmentation | None = None
+
+    def __post_init__(self) -> None:
+        if self.each is not None and self.each < 1:
+            raise InputError(f"each={self.each} leaves a step without observations: give at least 1, or None.")
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
@@ -74,7 +79,7 @@ def _full(known: int, consistency: float, ramp: float, augmentation: Augmentatio
     return RSConfig(
         Start(
             "rotations",
-            "resnet18-padded",  # its authors' own
+            "resnet18-padded",
             batch=512,  # 128 images in each of four positions
             schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
         ),
@@ -109,10 +114,7 @@ def _last_stage_of_characters() -> dict[str, RSConfig]:
 
 
 def _few_a_class() -> dict[str, RSConfig]:
-    """On SVHN with few images of a class in a step, so that more of their pairs are of an image with itself.
-
-    `small` is for minutes on a CPU. Why few: docs/baselines.md.
-    """
+    """On SVHN, by a small network, with few images of a class in a step: docs/baselines.md says why."""
     start = Start("classes", "conv4", batch=128, schedule=Schedule(steps=600, rate=3e-3, shape="onecycle"))
     stage = Stage(epochs=1, batch=64, least=1800, schedule=Schedule(steps=1))
     config = RSConfig(start, supervised=None, stage=stage, known=32, each=4, consistency=5.0, ramp=0.4)
@@ -123,27 +125,6 @@ def _few_a_class() -> dict[str, RSConfig]:
         "svhn-small-light": replace(config, consistency=0.5),
         "svhn-small-strict": replace(config, consistency=50.0),
         "svhn-small-free": replace(config, only_last=False),
-        "svhn-fours": replace(
-            SVHN,
-            stage=replace(SVHN.stage, epochs=40, schedule=replace(SVHN.stage.schedule, shape="onecycle")),
-            each=4,
-            consistency=5.0,
-        ),
-    }
-
-
-def _small_sets() -> dict[str, RSConfig]:
-    """On SVHN with smaller sets of largest features, which are equal more often; after either second stage."""
-    schedule = replace(SVHN.stage.schedule, shape="onecycle")  # 0.1 at once upsets what the second stage learnt
-    warm = replace(SVHN, stage=replace(SVHN.stage, epochs=50, batch=64, schedule=schedule))
-    decayed = replace(warm, supervised=replace(SGD_SECOND, decay=5e-4), top=1)
-    return {
-        "svhn-top1": replace(warm, top=1),
-        "svhn-top2": replace(warm, top=2),
-        "svhn-decayed-top1": decayed,
-        "svhn-decayed-top2": replace(decayed, top=2),
-        "svhn-decayed-top5": replace(decayed, top=5),
-        "svhn-decayed-top1-long": replace(decayed, stage=replace(decayed.stage, epochs=100)),
     }
 
 
@@ -157,8 +138,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "adam": RSConfig(stage=Stage(epochs=40, batch=128, least=300, schedule=Schedule(steps=1, rate=1e-3))),
         "svhn": SVHN,
         "svhn-even": SVHN_EVEN,
-        "svhn-turned": replace(SVHN_EVEN, start=_rotations(20_000)),
-        **_small_sets(),
+        "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
         **_few_a_class(),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
@@ -196,13 +176,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     }
 )
 CHOSEN: Mapping[str, str] = MappingProxyType(
-    {
-        "glyphs": "cpu",
-        "rules": "cpu",
-        "cifar100": "cifar100",
-        "svhn": "svhn",
-        "omniglot": "characters-last-long",
-    }
+    {"glyphs": "cpu", "rules": "cpu", "cifar100": "cifar100", "svhn": "svhn", "omniglot": "characters-last-long"}
 )
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import pad, relu
 
 from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
@@ -43,7 +43,16 @@ class PaddedBlock(ResidualBlock):
 
     def widening(self, channels: int, width: int, norm: Norm) -> nn.Module:
         """The shortcut to more channels and half the side."""
-        return nn.Sequential(nn.AvgPool2d(2, ceil_mode=True), nn.ZeroPad3d((0, 0, 0, 0, 0, width - channels)))
+        return nn.Sequential(nn.AvgPool2d(2, ceil_mode=True), _NewChannels(width - channels))
+
+
+class _NewChannels(nn.Module):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, x: Tensor) -> Tensor:
+        return pad(x, (0, 0, 0, 0, 0, self.number))
 
 
 class ResNet18(nn.Module):
@@ -75,12 +84,12 @@ class ResNet18(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Embed images (n, c, h, w) as (n, width): ReLU'd features, averaged over space."""
         features: Tensor = self.stages(self.stem(x))
-        # In mixed precision their order matters to rank statistics, and rounded features would tie.
+        # Rank statistics compare features: rounded ones, as of mixed precision, would tie.
         return features.mean((2, 3), dtype=torch.promote_types(features.dtype, torch.float32))
 
 
 class PaddedResNet18(ResNet18):
-    """The same with parameter-free shortcuts: the features of a last stage stay near those that come into it."""
+    """The same with shortcuts that learn nothing, as the authors of RS have it."""
 
     block: ClassVar[type[ResidualBlock]] = PaddedBlock
 

@@ -37,8 +37,7 @@ def describe_device(device: torch.device) -> str:
 def mixed_precision(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
     """The context a forward pass runs in: bfloat16 on CUDA unless told otherwise, plain float32 on a CPU."""
     if precision == "bfloat16" or (precision == "auto" and device.type == "cuda"):
-        # Without a cache of cast weights (for those used twice in a pass): a recorded step must not depend on one.
-        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
+        return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
 
 

@@ -13,42 +13,61 @@ from torch import Tensor, nn
 
 @contextmanager
 def replayed(loss: nn.Module, *, record: bool = True) -> Iterator[Callable[..., Tensor]]:
-    """Inside, a loss that is recorded when it is first called and from then on replayed, gradients included.
+    """Inside, a loss that a GPU records when it is first called and from then on replays, gradients included.
 
-    On a CPU it is the loss as it was given.
+    On a CPU it is the loss as it was given. What a call returns, and its gradients, are gone with the next call.
 
     Args:
-        loss: A function of tensors alone whose work does not depend on what is in them: every call must have tensors
-            of the same shapes, and what is drawn at random, or read from them on the CPU, stays outside.
+        loss: A function of tensors alone whose work does not depend on what is in them. What is drawn at random or read
+            on the CPU stays outside, and so does a change between training and evaluation.
         record: False to leave it as it is.
     """
-    pending = record
+    first: tuple[object, ...] | None = None
 
     def call(*batch: Tensor) -> Tensor:
-        nonlocal pending
-        if pending and _on_gpu(batch[0]):
-            _record(loss, batch)
-        pending = False
+        nonlocal first
+        kinds = tuple((tensor.shape, tensor.dtype, tensor.device) for tensor in batch)
+        if first is None:
+            first = kinds
+            if record and _on_gpu(batch[0]):
+                _record(loss, batch)
+        if kinds != first:  # a recording would take them all the same, and give something else
+            raise ValueError(f"a recorded loss takes tensors like those of its first call, {first}, not {kinds}.")
         result: Tensor = loss(*batch)
         return result
 
     try:
-        with warnings.catch_warnings():
-            # Recording is done on a stream of its own, and the gradients' nodes are made there: meant so.
-            warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream")
-            yield call
+        yield call
     finally:
-        if vars(loss).pop("forward", None):  # where torch puts the recording
-            gc.collect()  # it refers to itself, and keeps the memory of a whole step
+        if vars(loss).pop("forward", None):  # where the recording is
+            for parameter in loss.parameters():
+                parameter.grad = None  # it lies in the recording's memory
+            gc.collect()  # a recording refers to itself, and keeps the memory of a whole step
 
 
 def _record(loss: nn.Module, batch: tuple[Tensor, ...]) -> None:
-    # Torch warms up by a few calls, and these must leave no trace in running averages.
+    device = batch[0].device.type
+    mixed, dtype, plain = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device), loss.forward
+
+    def forward(*arguments: Tensor) -> Tensor:
+        # Without a cache of cast weights: a recording must not depend on one.
+        with torch.autocast(device, dtype, mixed, cache_enabled=False):
+            result: Tensor = plain(*arguments)
+            return result
+
+    loss.forward = forward
+    # Recording is done on a stream of its own, and the nodes of gradients are made there: meant so.
+    warnings.filterwarnings("ignore", message="The AccumulateGrad node's stream")
     before = [buffer.clone() for buffer in loss.buffers()]
-    torch.cuda.make_graphed_callables(loss, batch)
-    with torch.no_grad():
-        for buffer, value in zip(loss.buffers(), before, strict=True):
-            buffer.copy_(value)
+    try:
+        # Mixed precision is for the way forward: here the way back is recorded as well.
+        with torch.autocast(device, enabled=False):
+            torch.cuda.make_graphed_callables(loss, tuple(tensor.clone() for tensor in batch))
+    finally:
+        # Torch warms up by a few calls, and these must leave no trace in running averages.
+        with torch.no_grad():
+            for buffer, value in zip(loss.buffers(), before, strict=True):
+                buffer.copy_(value)
 
 
 def _on_gpu(tensor: Tensor) -> bool:
