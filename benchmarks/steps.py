@@ -3,10 +3,9 @@
     python benchmarks/steps.py [--steps 300] [--out FILE.json]           needs a GPU: on a CPU nothing is recorded
 
 Two stages of RS, on noise of SVHN's size: how images were turned (batches of 256), and both heads together (64 known
-and 64 novel images, each seen twice; all but the last stage frozen). A step is drawing,
-random changes, loss, gradient and update. The two ways take turns; each is timed `--repeats` times and the median and
-the extremes are given. `apart`: the largest difference of a gradient between the two ways, as a share of the largest.
-Nothing here is asserted.
+and 64 novel images, each seen twice; all but the last stage frozen). A step is drawing, random changes, loss, gradient
+and update. The two ways take turns; each is timed `--repeats` times and the median and the extremes are given. `apart`:
+the largest difference of a gradient between the two ways, as a share of the largest. Nothing here is asserted.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -80,15 +80,14 @@ STAGES = {"rotations": rotations, "joint": joint}
 
 
 class Timed:
-    """One way of taking the steps of a stage."""
+    """One way of taking the steps of a stage, until the stack is left."""
 
-    def __init__(self, stage: str, images: Tensor, *, record: bool) -> None:
+    def __init__(self, stage: str, images: Tensor, stack: ExitStack, *, record: bool) -> None:
         torch.manual_seed(0)
         self.step = STAGES[stage](images)
         self.generator = torch.Generator(images.device).manual_seed(0)
         self.device = images.device
-        self.context = replayed(self.step.loss, record=record)
-        self.loss = self.context.__enter__()
+        self.loss = stack.enter_context(replayed(self.step.loss, record=record))
         self.optimiser = Schedule(steps=1, rate=0.01, optimiser="sgd").make_optimiser(self.step.model)
         self.seconds: list[float] = []
 
@@ -116,17 +115,18 @@ class Timed:
 
 def compare(stage: str, images: Tensor, steps: int, repeats: int) -> dict[str, object]:
     """Both ways of one stage."""
-    launched, recorded = (Timed(stage, images, record=record) for record in (False, True))
-    for way in (launched, recorded):
-        way.take()
-    first, second = launched.gradient(), recorded.gradient()
-    apart = float((first - second).abs().max() / first.abs().max())
-    for way in (launched, recorded):
-        way.time(min(20, steps))
-        way.seconds.clear()
-    for _ in range(repeats):
+    with ExitStack() as stack:
+        launched, recorded = (Timed(stage, images, stack, record=record) for record in (False, True))
         for way in (launched, recorded):
-            way.time(steps)
+            way.take()
+        first, second = launched.gradient(), recorded.gradient()
+        apart = float((first - second).abs().max() / first.abs().max())
+        for way in (launched, recorded):
+            way.time(min(20, steps))
+            way.seconds.clear()
+        for _ in range(repeats):
+            for way in (launched, recorded):
+                way.time(steps)
     result: dict[str, object] = {"stage": stage, "apart": apart}
     for name, way in (("launched", launched), ("recorded", recorded)):
         result[name] = {key: 1000 * f(way.seconds) for key, f in (("ms", median), ("least", min), ("most", max))}
