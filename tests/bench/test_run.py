@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from medi.bench import run as bench_run
-from medi.bench.choose import try_candidates
+from medi.bench.choose import hold_out, try_candidates
 from medi.bench.grid import Run
-from medi.bench.run import run_grid, same_settings
+from medi.bench.run import run_grid, same_settings, train_learner
 from medi.errors import InputError
 from medi.files import read_journal
 from medi.methods import METHODS, MP
@@ -18,6 +18,7 @@ from medi.methods.inner import InnerSteps
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MPConfig
 from medi.progress import Silent
+from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
 FIELDS = {
@@ -191,6 +192,19 @@ def test_candidates_can_be_compared_with_held_out_classes_observed_in_full(tmp_p
     assert [row["split"] for row in rows] == [0, 2]
     assert {row["episodes"] for row in rows} == {2 if families else 1}
     assert all(row["chance"] < row["acc"] and row["seconds"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("observations", [5, "all"])
+def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(monkeypatch, glyphs, observations):
+    plans = []
+    monkeypatch.setattr(METHODS["kmeans"], "fit", lambda self, known, plan: plans.append(plan))
+    run = Run("glyphs", "kmeans", "default", None, 5, observations, "honest", "pooled", 0)
+    split = hold_out(glyphs, (3, 5), observations)
+    train_learner(run, split, Desk())
+    if observations == "all":
+        assert torch.equal(plans[0].observed, split.novel_train.images)
+    else:
+        assert plans[0].observed is None
 
 
 def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_ones(tmp_path, monkeypatch, glyphs):

@@ -14,7 +14,7 @@ from medi.methods.adapting import Stage
 from medi.methods.inner import rank_pairs
 from medi.methods.rs import Outputs, TwoHeads, joint_loss, shared_cluster_loss
 from medi.methods.rs_config import RSConfig
-from medi.methods.starts import Start, linear, turned
+from medi.methods.starts import Start, linear, started, turned
 from medi.nets import build, last_stage
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
@@ -160,6 +160,36 @@ def test_rotations_are_learnt_from_images_and_refused_for_vectors(glyphs: Benchm
     assert learner.discover(glyphs.novel.images, bag, 3, generator()).confidence.isfinite().all()
     with pytest.raises(InputError, match="only images can be turned"):
         METHODS["rs"](replace(config, start=replace(config.start, network="mlp"))).fit(KNOWN, Plan(3, 1))
+
+
+def test_rotations_also_turn_what_is_observed_where_the_start_says_so(glyphs: Benchmark, tmp_path):
+    alone = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2))
+    both = replace(alone, observed=True)
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    told = replace(plan, observed=255 - glyphs.novel.images)
+
+    def weights(start: Start, plan: Plan) -> list[float]:
+        return next(started(glyphs.known, start, plan)[0].parameters()).flatten().tolist()
+
+    assert weights(alone, told) == weights(alone, plan)
+    assert weights(both, plan) == weights(alone, plan)
+    learnt = weights(both, told)
+    assert learnt != weights(both, plan)
+    assert learnt == weights(both, told)  # kept apart from the others, and found again
+
+
+def test_a_second_stage_is_kept_with_what_the_first_was_learnt_from(glyphs: Benchmark, tmp_path):
+    start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2), observed=True)
+    rs = METHODS["rs"](RSConfig(start, supervised=Schedule(steps=2), known=8))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    first, second = (rs.fit(glyphs.known, replace(plan, observed=seen)) for seen in (None, glyphs.novel.images))
+    for one, other in ((first.start, second.start), (first.head, second.head)):
+        assert not torch.equal(next(one.parameters()), next(other.parameters()))
+
+
+def test_what_has_no_labels_can_only_be_turned():
+    with pytest.raises(InputError, match="needs labels"):
+        Start("classes", observed=True)
 
 
 def test_a_prototypical_start_needs_images_enough_for_a_task():

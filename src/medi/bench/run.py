@@ -113,6 +113,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
         views=views_config(run.dataset),
         equal_sizes=run.observations != ALL,
         desk=desk,
+        observed=benchmark.novel_train.images if run.observations == ALL and benchmark.novel_train else None,
     )
     return method(config).fit(benchmark.known, plan)
 

@@ -44,6 +44,8 @@ class Plan:
         views: Settings of CATA's network, where that is the sampler.
         equal_sizes: Every novel class has equally many observations, as in the paper; a method may use that.
         desk: Device, seed, folder and progress.
+        observed: (n, …), the images of the one bag there will be, where everything is observed: a stage that needs no
+            labels may learn from these, too. None where there may be many bags.
     """
 
     way: int
@@ -54,6 +56,7 @@ class Plan:
     views: ViewsConfig = field(default_factory=ViewsConfig)
     equal_sizes: bool = False
     desk: Desk = field(default_factory=Desk)
+    observed: Tensor | None = None
 
     def settings(self, known: ImageSet, config: Any, **task: int) -> dict[str, Any]:
         """All that a training depends on: its checkpoint is kept under these, and found again by them.

@@ -22,7 +22,7 @@ from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import label_pairs, rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
-from medi.methods.starts import LabelLoss, linear, started
+from medi.methods.starts import LabelLoss, linear, settings_of, started
 from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
@@ -161,7 +161,7 @@ class RS(Method):
             last_stage(network).requires_grad_(True)
         if config.supervised is not None:
             model = nn.Sequential(network, head)
-            settings = plan.settings(known, config.start) | {
+            settings = settings_of(known, config.start, plan) | {
                 "start": asdict(config.start.schedule),
                 "only_last": config.only_last,
                 **({"hidden": config.hidden} if config.hidden else {}),

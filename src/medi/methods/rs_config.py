@@ -23,6 +23,10 @@ def _rotations(steps: int) -> Start:
     return Start("rotations", schedule=Schedule(steps=steps, shape="onecycle", decay=5e-4))
 
 
+# Rotations of all that may be seen, and rates, as published; a quarter as many images.
+SEEN = Start("rotations", schedule=Schedule(8000, 0.1, "sgd", decay=5e-4, shape="onecycle"), observed=True)
+
+
 @dataclass(frozen=True)
 class RSConfig:
     """Settings of RS.
@@ -82,6 +86,7 @@ def _full(known: int, consistency: float, ramp: float, augmentation: Augmentatio
             "resnet18-padded",
             batch=512,  # 128 images in each of four positions
             schedule=Drops(200 * steps, rate=0.1, optimiser="sgd", decay=5e-4, at=(0.3, 0.6, 0.8), drop=0.2),
+            observed=True,
         ),
         supervised=Drops(100 * steps, rate=0.1, optimiser="sgd", decay=1e-4, at=tenths, drop=0.5),
         stage=Stage(epochs=200, batch=64, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
@@ -128,6 +133,30 @@ def _few_a_class() -> dict[str, RSConfig]:
     }
 
 
+def _light() -> dict[str, RSConfig]:
+    """On SVHN with a tenth of the weight of consistency: fours and eights have so many images of each class in a step.
+
+    `-sgd`: after rates as published, in both first stages.
+    """
+
+    def by_sgd(config: RSConfig) -> RSConfig:
+        return replace(config, start=SEEN, supervised=Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle"))
+
+    even = replace(SVHN_EVEN, consistency=5.0, stage=replace(SVHN_EVEN.stage, epochs=50))
+    warm = replace(SVHN.stage.schedule, shape="onecycle")
+    fours = replace(SVHN, known=32, each=4, consistency=5.0, stage=replace(SVHN.stage, epochs=40, schedule=warm))
+    eights = replace(fours, each=8, stage=replace(fours.stage, epochs=80))
+    adam = replace(fours, stage=replace(fours.stage, schedule=Schedule(1)))
+    return {
+        "svhn-even-light": even,
+        "svhn-fours": fours,
+        "svhn-even-light-sgd": by_sgd(even),
+        "svhn-fours-sgd": by_sgd(fours),
+        "svhn-eights-sgd": by_sgd(eights),
+        "svhn-fours-sgd-adam": by_sgd(adam),
+    }
+
+
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
@@ -140,6 +169,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn-even": SVHN_EVEN,
         "svhn-even-long": replace(SVHN_EVEN, stage=replace(SVHN_EVEN.stage, epochs=200)),
         **_few_a_class(),
+        **_light(),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,

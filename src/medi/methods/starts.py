@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -36,16 +36,22 @@ class Start:
 
     Attributes:
         kind: Tell known classes apart by a linear layer (classes) or by prototypes of tasks (prototypes), or tell by
-            how many quarter turns an image of a known class was turned (rotations, RotNet).
+            how many quarter turns an image was turned (rotations, RotNet).
         network: A name in `medi.nets.NETWORKS`.
         batch: Images in a gradient step.
         schedule: Length and rates.
+        observed: Where everything is observed, turn those images, too, not those of known classes alone.
     """
 
     kind: Literal["classes", "prototypes", "rotations"] = "classes"
     network: str = "resnet18"
     batch: int = 256
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle", decay=5e-4))
+    observed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.observed and self.kind != "rotations":
+            raise InputError(f"a start from {self.kind} needs labels, which observed images do not have.")
 
 
 CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
@@ -61,7 +67,7 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
     """A network that has learnt from the known classes, and the seconds it took."""
     desk = plan.desk
     network = place(build(config.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
-    settings = plan.settings(known, config)
+    settings = settings_of(known, config, plan)
     if config.kind == "classes":
         seconds = train_classifier(
             network,
@@ -83,10 +89,25 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
         )
     else:
         model = nn.Sequential(network, linear(network.width, 4, desk))
+        observed = _also_turned(config, plan)
+        images = known.images if observed is None else torch.cat([known.images, observed])
         with replayed(LabelLoss(model)) as label_loss:
-            loss = _rotations(label_loss, known, config, plan)
+            loss = _rotations(label_loss, images, config, plan)
             seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
     return network, seconds
+
+
+def settings_of(known: ImageSet, config: Start, plan: Plan) -> dict[str, Any]:
+    """All that a start depends on, and with it whatever is trained from there."""
+    settings, observed = plan.settings(known, config), _also_turned(config, plan)
+    if observed is not None:
+        unlabelled = torch.full((len(observed),), -1, device=observed.device)
+        settings["observed"] = ImageSet(observed, unlabelled, ()).fingerprint()
+    return settings
+
+
+def _also_turned(config: Start, plan: Plan) -> Tensor | None:
+    return plan.observed if config.observed else None
 
 
 def linear(inputs: int, outputs: int, desk: Desk, stream: int = 1) -> nn.Linear:
@@ -121,15 +142,15 @@ class LabelLoss(nn.Module):
         return functional.cross_entropy(self.model(images).float(), labels)
 
 
-def _rotations(label_loss: Callable[..., Tensor], known: ImageSet, config: Start, plan: Plan) -> Loss:
-    if known.images.ndim != 4:
+def _rotations(label_loss: Callable[..., Tensor], images: Tensor, config: Start, plan: Plan) -> Loss:
+    if images.ndim != 4:
         raise InputError("only images can be turned: start from classes or prototypes on plain vectors.")
     quarter = max(1, config.batch // 4)
     turns = torch.arange(4, device=plan.desk.device).repeat_interleave(quarter)
 
     def loss(generator: torch.Generator) -> Tensor:
-        items = torch.randint(len(known), (4 * quarter,), generator=generator, device=plan.desk.device)
-        upright = augment(known.images[items], plan.augmentation, generator)
+        items = torch.randint(len(images), (4 * quarter,), generator=generator, device=plan.desk.device)
+        upright = augment(images[items], plan.augmentation, generator)
         return label_loss(turned(upright), turns)
 
     return loss
