@@ -136,7 +136,7 @@ def _few_a_class() -> dict[str, RSConfig]:
 def _light() -> dict[str, RSConfig]:
     """On SVHN with a tenth of the weight of consistency: fours and eights have so many images of each class in a step.
 
-    `-sgd`: after rates as published, in both first stages.
+    `-sgd`: after rates as published, in both first stages. `-top2`: with sets of two.
     """
 
     def by_sgd(config: RSConfig) -> RSConfig:
@@ -149,10 +149,11 @@ def _light() -> dict[str, RSConfig]:
     adam = replace(fours, stage=replace(fours.stage, schedule=Schedule(1)))
     return {
         "svhn-even-light": even,
-        "svhn-fours": fours,
         "svhn-even-light-sgd": by_sgd(even),
         "svhn-fours-sgd": by_sgd(fours),
+        "svhn-even-light-sgd-top2": replace(by_sgd(even), top=2),
         "svhn-eights-sgd": by_sgd(eights),
+        "svhn-eights-sgd-top2": replace(by_sgd(eights), top=2),
         "svhn-fours-sgd-adam": by_sgd(adam),
     }
 
