@@ -152,6 +152,7 @@ def _light() -> dict[str, RSConfig]:
         "svhn-even-light-sgd": by_sgd(even),
         "svhn-fours-sgd": by_sgd(fours),
         "svhn-even-light-sgd-top2": replace(by_sgd(even), top=2),
+        "svhn-even-light-sgd-top2-long": replace(by_sgd(even), top=2, stage=SVHN_EVEN.stage),
         "svhn-eights-sgd": by_sgd(eights),
         "svhn-eights-sgd-top2": replace(by_sgd(eights), top=2),
         "svhn-fours-sgd-adam": by_sgd(adam),
