@@ -52,6 +52,7 @@ def files() -> dict[Path, str]:
         "docs/results.md": {"results": trials.choices(rows_of("mp", file="choices.jsonl"))},
         "docs/baselines.md": {
             "episodes": tables.by_episodes(rows_of("baselines")),
+            "episodes of the benchmarks": tables.by_episodes(rows_of("few")),
             "results": trials.lengths([row for row in tried if BENCHMARKS[row["dataset"]].generated]),
             "choices": trials.choices([row for row in tried if not BENCHMARKS[row["dataset"]].generated]),
             "few": tables.few(pooled, "honest"),
