@@ -99,8 +99,10 @@ def test_anything_else_is_one_batch_of_questions(glyphs):
 
 
 def test_the_score_of_several_tasks_is_their_mean_with_its_interval():
-    scores = [Score(acc, acc / 2, acc / 4, None, observed, 1) for acc, observed in ((0.2, 0.3), (0.5, 0.4), (0.8, 0.8))]
+    values = ((0.2, 0.3, 1.0), (0.5, 0.4, 0.5), (0.8, 0.8, 0.6))
+    scores = [Score(acc, acc / 2, acc / 4, None, observed, filled, 1) for acc, observed, filled in values]
     mean = mean_score(scores)
+    assert mean.filled == pytest.approx(0.7)
     assert (mean.acc, mean.nmi, mean.ari, mean.acc_observed) == pytest.approx((0.5, 0.25, 0.125, 0.5))
     assert mean.acc_ci95 == pytest.approx(1.96 * 0.3 / 3**0.5)
     assert mean.episodes == 3
@@ -116,6 +118,9 @@ def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
     accuracies = score_episodes(questions.groups.numpy(), found.numpy()).acc
     assert scores["honest"].acc_observed == pytest.approx(accuracies.mean())
     assert scores["grouped"].acc_observed is None
+    shares = [len(set(bag.tolist())) / 20 for bag in found]
+    assert scores["honest"].filled == pytest.approx(sum(shares) / 3)
+    assert scores["grouped"].filled is None
 
 
 def test_more_ways_or_observations_than_there_are_are_refused(glyphs):

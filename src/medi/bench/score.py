@@ -61,7 +61,8 @@ class Questions:
 class Score:
     """Mean scores over episodes, as fractions, and half the width of ACC's 95 % interval (None for one episode).
 
-    `acc_observed` is the ACC on the observations themselves; None for the oracle, which was told.
+    `acc_observed` is the ACC on the observations themselves, `filled` the share of clusters that have any of them: less
+    than 1 is a collapse, which shows without labels. Both are None for the oracle, which was told.
     """
 
     acc: float
@@ -69,6 +70,7 @@ class Score:
     ari: float
     acc_ci95: float | None
     acc_observed: float | None
+    filled: float | None
     episodes: int
 
 
@@ -160,12 +162,14 @@ def mean_score(scores: Sequence[Score]) -> Score:
     if len(scores) == 1:
         return scores[0]
     observed = [score.acc_observed for score in scores if score.acc_observed is not None]
+    filled = [score.filled for score in scores if score.filled is not None]
     return Score(
         acc=fmean(score.acc for score in scores),
         nmi=fmean(score.nmi for score in scores),
         ari=fmean(score.ari for score in scores),
         acc_ci95=half_width(np.array([score.acc for score in scores])),
         acc_observed=fmean(observed) if observed else None,
+        filled=fmean(filled) if filled else None,
         episodes=sum(score.episodes for score in scores),
     )
 
@@ -181,6 +185,7 @@ def _summarise(questions: Questions, answers: Tensor, observed: Tensor | None) -
         ari=float(scores.ari.mean()),
         acc_ci95=half_width(scores.acc) if episodes > 1 else None,
         acc_observed=None if of_bags is None else float(of_bags.acc.mean()),
+        filled=None if observed is None else fmean(len(bag.unique()) / questions.way for bag in observed),
         episodes=episodes,
     )
 

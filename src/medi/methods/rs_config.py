@@ -134,7 +134,7 @@ def _few_a_class() -> dict[str, RSConfig]:
 
 
 def _light() -> dict[str, RSConfig]:
-    """On SVHN with a tenth of the weight of consistency: what held-out known digits chose, and what it was tried beside.
+    """On SVHN with a tenth of the weight of consistency: what held-out digits chose, and what it was tried beside.
 
     `-sgd`: after rates as published, in both first stages. `-top2`: with sets of two.
     """
