@@ -194,6 +194,19 @@ def test_candidates_can_be_compared_with_held_out_classes_observed_in_full(tmp_p
     assert all(row["chance"] < row["acc"] and row["seconds"] > 0 for row in rows)
 
 
+def test_trials_of_more_held_out_classes_are_kept_apart(tmp_path, monkeypatch, glyphs):
+    five = replace(glyphs, known=glyphs.known.of_classes(range(5)))
+    monkeypatch.setattr("medi.bench.choose.load", lambda name, device: five)
+    run = Run("glyphs", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
+    options = {"episodes": 3, "device": torch.device("cpu"), "reporter": Silent(), "splits": 2}
+    (pairs,) = try_candidates([run], tmp_path, resume=False, **options)
+    (threes,) = try_candidates([run], tmp_path, resume=True, held_out=3, **options)
+    assert (pairs.splits, threes.splits) == (2, 2)
+    rows = read_journal(tmp_path / "choices.jsonl")
+    assert [len(row["held_out"]) for row in rows] == [row["asked_way"] for row in rows] == [2, 2, 3, 3]
+    assert try_candidates([run], tmp_path, resume=True, **options) == [pairs]
+
+
 @pytest.mark.parametrize("observations", [5, "all"])
 def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(monkeypatch, glyphs, observations):
     plans = []

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -173,6 +174,14 @@ def test_the_interval_is_that_of_a_mean():
 def test_five_known_classes_are_held_out_pair_by_pair():
     assert len(held_out_splits(5)) == len(set(held_out_splits(5))) == 10
     assert all(len(split) == 2 for split in held_out_splits(5))
+
+
+def test_as_many_known_classes_are_held_out_as_asked_for():
+    assert held_out_splits(5, 3) == list(combinations(range(5), 3))
+    assert {len(set(split)) for split in held_out_splits(20, 7)} == {7}
+    for known, count in ((5, 4), (20, 19), (20, 1)):
+        with pytest.raises(InputError, match=f"--held-out {count}: of {known} known classes hold out 2 to {known - 2}"):
+            held_out_splits(known, count)
 
 
 def test_a_fifth_is_held_out_five_times_and_at_least_two():

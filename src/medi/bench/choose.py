@@ -1,7 +1,7 @@
 """Choosing settings on held-out *known* classes, the only ones a choice may look at.
 
-A fifth of the known classes plays novel, the rest trains; with five known classes every pair in turn. What wins there
-is what `default` stands for; the novel classes are never asked.
+A fifth of the known classes plays novel, or as many as are asked for, the rest trains; with five known classes every
+pair in turn. What wins there is what `default` stands for; the novel classes are never asked.
 """
 
 from __future__ import annotations
@@ -46,25 +46,28 @@ class Summary:
     splits: int
 
 
-def held_out_splits(n_known: int, seed: int = 0) -> list[tuple[int, ...]]:
-    """The classes held out in each split: a fifth, at least two; every pair where there are five."""
+def held_out_splits(n_known: int, count: int | None = None, seed: int = 0) -> list[tuple[int, ...]]:
+    """The classes held out in each split: a fifth, at least two, or `count`; where there are five, any so many."""
     if n_known < FEWEST_KNOWN:
         raise InputError(
             f"{n_known} known classes are too few to choose by (at least {FEWEST_KNOWN}): use the default settings."
         )
+    count = count or max(2, n_known // 5)
+    if not 2 <= count <= n_known - 2:
+        raise InputError(f"--held-out {count}: of {n_known} known classes hold out 2 to {n_known - 2}.")
     if n_known == 5:
-        return list(combinations(range(5), 2))
-    count = max(2, n_known // 5)
+        return list(combinations(range(5), count))
     generator = torch.Generator().manual_seed(seed)
     return [tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist())) for _ in range(RANDOM_SPLITS)]
 
 
-def splits_of(benchmark: Benchmark, observations: int | str) -> list[tuple[int, ...]]:
-    """The classes held out in each split; whole families where each family will be a task of its own."""
+def splits_of(benchmark: Benchmark, observations: int | str, count: int | None = None) -> list[tuple[int, ...]]:
+    """The classes held out in each split, `count` of them; whole families where each will be a task of its own."""
     if observations != ALL or not benchmark.facts.families:
-        return held_out_splits(benchmark.known.n_classes)
+        return held_out_splits(benchmark.known.n_classes, count)
     members = families(benchmark.known.class_names)
-    return [tuple(sorted(c for family in held for c in members[family])) for held in held_out_splits(len(members))]
+    held_out = held_out_splits(len(members), count)
+    return [tuple(sorted(c for family in held for c in members[family])) for held in held_out]
 
 
 def hold_out(benchmark: Benchmark, classes: Sequence[int], observations: int | str = 1) -> Benchmark:
@@ -100,6 +103,7 @@ def try_candidates(
     resume: bool,
     reporter: Reporter,
     splits: int | None = None,
+    held_out: int | None = None,
 ) -> list[Summary]:
     """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice.
 
@@ -111,24 +115,29 @@ def try_candidates(
         resume: Continue in a folder that has results.
         reporter: Shows progress.
         splits: Try so many of the splits, spread over all of them; None for every one.
+        held_out: Classes, or families of them, that play novel in a split; None for a fifth.
     """
     with open_results(out, resume=resume) as results:
         journal = results.with_name("choices.jsonl")
-        rows = {(Run.of_row(row), row.get("split")): row for row in read_rows(journal)}
+        rows = {(Run.of_row(row), tuple(row["held_out"])): row for row in read_rows(journal)}
+        asked: dict[Run, list[dict[str, Any]]] = {run: [] for run in runs}
         datasets = {run.dataset: load(run.dataset, device) for run in runs}
         for dataset, observations in dict.fromkeys((run.dataset, run.observations) for run in runs):
             benchmark = datasets[dataset]
-            for number, classes in _spread(splits_of(benchmark, observations), splits):
+            for number, classes in _spread(splits_of(benchmark, observations, held_out), splits):
                 split = hold_out(benchmark, classes, observations)
-                for run in runs:
-                    if (run.dataset, run.observations) != (dataset, observations) or (run, number) in rows:
+                for run in asked:
+                    if (run.dataset, run.observations) != (dataset, observations):
                         continue
-                    row = _try(run, split, out, episodes, device, reporter)
-                    row |= {"split": number, "held_out": list(split.novel.class_names)}
-                    append_to_journal(journal, row)
-                    rows[run, number] = row
-                    reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
-        return [_summarise(run, [row for (of, _), row in rows.items() if of == run]) for run in runs]
+                    trial = run, split.novel.class_names
+                    if trial not in rows:
+                        row = _try(run, split, out, episodes, device, reporter)
+                        row |= {"split": number, "held_out": list(split.novel.class_names)}
+                        append_to_journal(journal, row)
+                        rows[trial] = row
+                        reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
+                    asked[run].append(rows[trial])
+        return [_summarise(run, of_run) for run, of_run in asked.items()]
 
 
 def _spread(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[int, tuple[int, ...]]]:

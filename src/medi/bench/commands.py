@@ -130,13 +130,17 @@ def choose_command(
     splits: Annotated[
         int | None, typer.Option(help="Try so many of the splits.", min=1, max=100, show_default="all")
     ] = None,
+    held_out: Annotated[
+        int | None, typer.Option(help="Known classes that play novel in a split.", min=2, show_default="a fifth")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of training and draws.", min=0, max=10**9)] = 0,
     device: Device = "auto",
     resume: Resume = False,
 ) -> None:
     """Compare named settings on held-out known classes, the only ones a choice may look at.
 
-    A fifth of the known classes plays novel while the rest trains (with five known classes: every pair in turn).
+    A fifth of the known classes plays novel while the rest trains (of five known classes: every pair in turn, or any
+    --held-out of them: with more, the questions are harder and more like those about novel classes).
     With --observations all, three quarters of their images are observed and the others asked about; families of
     classes (Omniglot's alphabets) are held out and observed whole. Every finished trial is a line of OUT/choices.jsonl.
     """
@@ -163,6 +167,7 @@ def choose_command(
         resume=resume,
         reporter=Reporter(),
         splits=splits,
+        held_out=held_out,
     )
     show_choices(summaries)
 

@@ -152,7 +152,7 @@ def make_splits(known: ImageSet, settings: DiscoverySettings, desk: Desk) -> tup
     """Fit the candidates without some classes, several times; once for images, where a fit is a long training."""
     vectors = known.images.ndim == 2
     if vectors:
-        held = held_out_splits(known.n_classes, desk.seed)[:10]
+        held = held_out_splits(known.n_classes, seed=desk.seed)[:10]
     else:
         order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(desk.seed)).tolist()
         held = [tuple(sorted(order[: max(2, known.n_classes // 3)]))]
