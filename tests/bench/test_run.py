@@ -205,6 +205,29 @@ def test_trials_of_more_held_out_classes_are_kept_apart(tmp_path, monkeypatch, g
     rows = read_journal(tmp_path / "choices.jsonl")
     assert [len(row["held_out"]) for row in rows] == [row["asked_way"] for row in rows] == [2, 2, 3, 3]
     assert try_candidates([run], tmp_path, resume=True, **options) == [pairs]
+    assert read_journal(tmp_path / "choices.jsonl") == rows
+
+
+def test_what_cannot_be_held_out_of_the_last_dataset_is_refused_before_the_first_is_trained(
+    tmp_path, monkeypatch, glyphs
+):
+    sets = {"glyphs": glyphs, "rules": replace(glyphs, known=glyphs.known.of_classes(range(5)))}
+    monkeypatch.setattr("medi.bench.choose.load", lambda name, device: sets[name])
+    runs = [Run(name, "kmeans", "default", None, 5, 5, "honest", "episode", 0) for name in sets]
+    options = {"episodes": 3, "device": torch.device("cpu"), "reporter": Silent(), "resume": False}
+    with pytest.raises(InputError, match="--held-out 4"):
+        try_candidates(runs, tmp_path, held_out=4, **options)
+    assert not (tmp_path / "choices.jsonl").exists()
+
+
+def test_a_candidate_that_stands_for_other_settings_than_its_trials_is_refused(tmp_path, monkeypatch, glyphs):
+    monkeypatch.setattr("medi.bench.choose.load", lambda name, device: glyphs)
+    options = {"episodes": 1, "device": torch.device("cpu"), "reporter": Silent(), "splits": 1}
+    try_candidates([TINY], tmp_path, resume=False, **options)
+    other = replace(MP.configs["tiny"], schedule=Schedule(steps=5))
+    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": other})
+    with pytest.raises(InputError, match="other settings than 'tiny'"):
+        try_candidates([TINY], tmp_path, resume=True, **options)
 
 
 @pytest.mark.parametrize("observations", [5, "all"])
@@ -212,7 +235,7 @@ def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(mon
     plans = []
     monkeypatch.setattr(METHODS["kmeans"], "fit", lambda self, known, plan: plans.append(plan))
     run = Run("glyphs", "kmeans", "default", None, 5, observations, "honest", "pooled", 0)
-    split = hold_out(glyphs, (3, 5), observations)
+    split = hold_out(glyphs, (3, 5), "all")
     train_learner(run, split, Desk())
     if observations == "all":
         assert torch.equal(plans[0].observed, split.novel_train.images)

@@ -119,8 +119,17 @@ def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
     accuracies = score_episodes(questions.groups.numpy(), found.numpy()).acc
     assert scores["honest"].acc_observed == pytest.approx(accuracies.mean())
     assert scores["grouped"].acc_observed is None
-    shares = [len(set(bag.tolist())) / 20 for bag in found]
-    assert scores["honest"].filled == pytest.approx(sum(shares) / 3)
+
+
+def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs):
+    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    questions = draw_questions(glyphs, RUN, 2)
+    bag = questions.bag.clone()
+    bag[0] = bag[0, :1]  # one image, again and again
+    collapsed = replace(questions, bag=bag)
+    encoded = learner.encode(questions.images)
+    scores = score_regimes(learner, encoded, collapsed, ["honest", "grouped"], seed=0, reporter=Silent())
+    assert scores["honest"].filled == pytest.approx((1 / 20 + 1) / 2)
     assert scores["grouped"].filled is None
 
 
@@ -180,8 +189,13 @@ def test_as_many_known_classes_are_held_out_as_asked_for():
     assert held_out_splits(5, 3) == list(combinations(range(5), 3))
     assert {len(set(split)) for split in held_out_splits(20, 7)} == {7}
     for known, count in ((5, 4), (20, 19), (20, 1)):
-        with pytest.raises(InputError, match=f"--held-out {count}: of {known} known classes hold out 2 to {known - 2}"):
+        with pytest.raises(InputError, match=f"--held-out {count}: of {known} known classes.*2 to {known - 2}"):
             held_out_splits(known, count)
+
+
+def test_no_split_comes_twice():
+    for n in (4, 6, 7, 8):
+        assert len(set(held_out_splits(n))) == 5
 
 
 def test_a_fifth_is_held_out_five_times_and_at_least_two():

@@ -187,6 +187,21 @@ def test_a_second_stage_is_kept_with_what_the_first_was_learnt_from(glyphs: Benc
         assert not torch.equal(next(one.parameters()), next(other.parameters()))
 
 
+def test_a_long_training_on_a_bag_is_kept_with_what_the_start_was_learnt_from(glyphs: Benchmark, tmp_path, monkeypatch):
+    monkeypatch.setattr("medi.methods.adapting.KEPT", 1)
+    start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2), observed=True)
+    rs = METHODS["rs"](RSConfig(start, supervised=None, stage=Stage(1, 50, 2, Schedule(steps=1)), known=8))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    bag = torch.tensor([[0, 20, 40]])
+
+    def weights(observed):
+        learner = rs.fit(glyphs.known, replace(plan, observed=observed))
+        (model,) = learner.discover(glyphs.novel.images, bag, 3, generator()).models
+        return next(model.parameters())
+
+    assert not torch.equal(weights(None), weights(glyphs.novel.images))
+
+
 def test_what_has_no_labels_can_only_be_turned():
     with pytest.raises(InputError, match="needs labels"):
         Start("classes", observed=True)

@@ -18,7 +18,7 @@ import torch
 
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
-from medi.bench.run import open_results, provenance, train_learner
+from medi.bench.run import open_results, provenance, refuse_other_settings, train_learner
 from medi.bench.score import draw_tasks, families, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark, load
 from medi.data.images import ImageSet
@@ -52,13 +52,21 @@ def held_out_splits(n_known: int, count: int | None = None, seed: int = 0) -> li
         raise InputError(
             f"{n_known} known classes are too few to choose by (at least {FEWEST_KNOWN}): use the default settings."
         )
-    count = count or max(2, n_known // 5)
+    if count is None:
+        count = max(2, n_known // 5)
     if not 2 <= count <= n_known - 2:
-        raise InputError(f"--held-out {count}: of {n_known} known classes hold out 2 to {n_known - 2}.")
+        raise InputError(
+            f"--held-out {count}: of {n_known} known classes, or families of them, hold out 2 to {n_known - 2}."
+        )
     if n_known == 5:
         return list(combinations(range(5), count))
     generator = torch.Generator().manual_seed(seed)
-    return [tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist())) for _ in range(RANDOM_SPLITS)]
+    splits: list[tuple[int, ...]] = []
+    while len(splits) < RANDOM_SPLITS:
+        split = tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist()))
+        if split not in splits:
+            splits.append(split)
+    return splits
 
 
 def splits_of(benchmark: Benchmark, observations: int | str, count: int | None = None) -> list[tuple[int, ...]]:
@@ -119,14 +127,21 @@ def try_candidates(
     """
     with open_results(out, resume=resume) as results:
         journal = results.with_name("choices.jsonl")
-        rows = {(Run.of_row(row), tuple(row["held_out"])): row for row in read_rows(journal)}
-        asked: dict[Run, list[dict[str, Any]]] = {run: [] for run in runs}
+        old = read_rows(journal)
+        refuse_other_settings(runs, old, out)
+        rows = {(Run.of_row(row), tuple(row.get("held_out", ()))): row for row in old}
+        trials: dict[Run, list[dict[str, Any]]] = {run: [] for run in runs}
         datasets = {run.dataset: load(run.dataset, device) for run in runs}
-        for dataset, observations in dict.fromkeys((run.dataset, run.observations) for run in runs):
-            benchmark = datasets[dataset]
-            for number, classes in _spread(splits_of(benchmark, observations, held_out), splits):
-                split = hold_out(benchmark, classes, observations)
-                for run in asked:
+        asked = {  # before any training: what cannot be asked of the last dataset should not wait for the first
+            (run.dataset, run.observations): _spread(
+                splits_of(datasets[run.dataset], run.observations, held_out), splits
+            )
+            for run in runs
+        }
+        for (dataset, observations), numbered in asked.items():
+            for number, classes in numbered:
+                split = hold_out(datasets[dataset], classes, observations)
+                for run in trials:
                     if (run.dataset, run.observations) != (dataset, observations):
                         continue
                     trial = run, split.novel.class_names
@@ -136,8 +151,8 @@ def try_candidates(
                         append_to_journal(journal, row)
                         rows[trial] = row
                         reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
-                    asked[run].append(rows[trial])
-        return [_summarise(run, of_run) for run, of_run in asked.items()]
+                    trials[run].append(rows[trial])
+        return [_summarise(run, of_run) for run, of_run in trials.items()]
 
 
 def _spread(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[int, tuple[int, ...]]]:

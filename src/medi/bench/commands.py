@@ -139,8 +139,8 @@ def choose_command(
 ) -> None:
     """Compare named settings on held-out known classes, the only ones a choice may look at.
 
-    A fifth of the known classes plays novel while the rest trains (of five known classes: every pair in turn, or any
-    --held-out of them: with more, the questions are harder and more like those about novel classes).
+    A fifth of the known classes plays novel while the rest trains (of five known classes: every pair in turn). With
+    more, --held-out, questions are as hard as those about many novel classes, but less is left to learn from.
     With --observations all, three quarters of their images are observed and the others asked about; families of
     classes (Omniglot's alphabets) are held out and observed whole. Every finished trial is a line of OUT/choices.jsonl.
     """

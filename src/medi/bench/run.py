@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -67,7 +67,7 @@ def run_grid(
         old = json.loads(ranks.from_first(lambda: json.dumps(read_rows(journal)).encode()))
         done = {Run.of_row(row): row for row in old}
         _announce(runs, done, episodes, reporter)
-        _refuse_other_settings(runs, done, out)
+        refuse_other_settings(runs, done.values(), out)
         todo = [run for run in runs if run not in done]
         benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
         for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
@@ -113,7 +113,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
         views=views_config(run.dataset),
         equal_sizes=run.observations != ALL,
         desk=desk,
-        observed=benchmark.novel_train.images if run.observations == ALL and benchmark.novel_train else None,
+        observed=None if run.observations != ALL or benchmark.novel_train is None else benchmark.novel_train.images,
     )
     return method(config).fit(benchmark.known, plan)
 
@@ -173,10 +173,11 @@ def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: in
     reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
 
 
-def _refuse_other_settings(runs: Sequence[Run], done: Mapping[Run, dict[str, Any]], out: Path) -> None:
+def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], out: Path) -> None:
     """A name such as `default` may stand for other settings than when a result was made: never mix the two."""
-    for run in runs:
-        if run in done and not same_settings(done[run].get("settings"), config_of(run)):
+    for row in rows:
+        run = Run.of_row(row)
+        if run in runs and not same_settings(row.get("settings"), config_of(run)):
             raise InputError(
                 f"{out} has a result of {run.describe()} made with other settings than '{run.config}' stands for now: "
                 "choose another --out."

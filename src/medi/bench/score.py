@@ -61,8 +61,8 @@ class Questions:
 class Score:
     """Mean scores over episodes, as fractions, and half the width of ACC's 95 % interval (None for one episode).
 
-    `acc_observed` is the ACC on the observations themselves, `filled` the share of clusters that have any of them: less
-    than 1 is a collapse, which shows without labels. Both are None for the oracle, which was told.
+    `acc_observed` is the ACC on the observations themselves, `filled` the share of clusters that have any of them: it
+    shows a collapse without labels. Both are from before queries are seen, and None for the oracle, which was told.
     """
 
     acc: float

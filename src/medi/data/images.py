@@ -37,6 +37,11 @@ class ImageSet:
                 "labels are indices into class_names."
             )
 
+    @classmethod
+    def unlabelled(cls, images: Tensor, class_names: Sequence[str] = ()) -> ImageSet:
+        """Images of which nothing is known."""
+        return cls(images, torch.full((len(images),), -1, device=images.device), tuple(class_names))
+
     def __len__(self) -> int:
         return len(self.labels)
 

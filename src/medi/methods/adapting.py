@@ -156,8 +156,8 @@ class AdaptingLearner(Learner):
         if self.settings is None or schedule.steps < KEPT:
             desk = replace(desk, folder=None)
         else:
-            told = torch.full((len(images),), -1) if groups is None else groups
-            bag = ImageSet(images, told, tuple(map(str, range(k))))
+            names = tuple(map(str, range(k)))
+            bag = ImageSet.unlabelled(images, names) if groups is None else ImageSet(images, groups, names)
             settings = {**self.settings, "start": self.desk.seed, "bag": bag.fingerprint()}
         began = monotonic()
         seconds = train(model, loss, schedule, desk, title=self.title, settings=settings)

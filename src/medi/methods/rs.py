@@ -22,7 +22,7 @@ from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import label_pairs, rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
-from medi.methods.starts import LabelLoss, linear, settings_of, started
+from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
@@ -161,11 +161,15 @@ class RS(Method):
             last_stage(network).requires_grad_(True)
         if config.supervised is not None:
             model = nn.Sequential(network, head)
-            settings = settings_of(known, config.start, plan) | {
-                "start": asdict(config.start.schedule),
-                "only_last": config.only_last,
-                **({"hidden": config.hidden} if config.hidden else {}),
-            }
+            settings = (
+                plan.settings(known, config.start)
+                | config.start.seen(plan)
+                | {
+                    "start": asdict(config.start.schedule),
+                    "only_last": config.only_last,
+                    **({"hidden": config.hidden} if config.hidden else {}),
+                }
+            )
             with replayed(LabelLoss(model)) as label_loss:
 
                 def loss(generator: torch.Generator) -> Tensor:
@@ -182,7 +186,7 @@ class RSLearner(AdaptingLearner):
     def __init__(
         self, start: Network, head: nn.Module, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
     ) -> None:
-        settings = plan.settings(known, config)
+        settings = plan.settings(known, config) | config.start.seen(plan)
         super().__init__("rs", plan.desk, config.start.network, config.stage.schedule.precision, seconds, settings)
         self.start, self.head, self.known = start, head, known
         self.config, self.augmentation = config, plan.augmentation

@@ -23,7 +23,7 @@ def _rotations(steps: int) -> Start:
     return Start("rotations", schedule=Schedule(steps=steps, shape="onecycle", decay=5e-4))
 
 
-# Rotations of all that may be seen, and rates, as published; a quarter as many images.
+# Rotations of all that may be seen, and the highest rate, as published; an eighth as many images.
 SEEN = Start("rotations", schedule=Schedule(8000, 0.1, "sgd", decay=5e-4, shape="onecycle"), observed=True)
 
 
@@ -77,7 +77,7 @@ CPU = RSConfig(
 
 
 def _full(known: int, consistency: float, ramp: float, augmentation: Augmentation | None = None) -> RSConfig:
-    """The published recipe for so many known images: 200, 100 and 200 epochs of batches of 128."""
+    """The published recipe for so many known images: 200 and 100 epochs of these, then 200, in batches of 128."""
     steps = known // 128
     tenths = tuple(i / 10 for i in range(1, 10))
     return RSConfig(

@@ -53,6 +53,12 @@ class Start:
         if self.observed and self.kind != "rotations":
             raise InputError(f"a start from {self.kind} needs labels, which observed images do not have.")
 
+    def seen(self, plan: Plan) -> dict[str, Any]:
+        """Which images were seen beside the known ones: a setting of all that is trained from this start."""
+        if not self.observed or plan.observed is None:
+            return {}
+        return {"observed": ImageSet.unlabelled(plan.observed).fingerprint()}
+
 
 CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
 CHARACTERS = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=2000))
@@ -67,7 +73,7 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
     """A network that has learnt from the known classes, and the seconds it took."""
     desk = plan.desk
     network = place(build(config.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
-    settings = settings_of(known, config, plan)
+    settings = plan.settings(known, config) | config.seen(plan)
     if config.kind == "classes":
         seconds = train_classifier(
             network,
@@ -89,25 +95,13 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
         )
     else:
         model = nn.Sequential(network, linear(network.width, 4, desk))
-        observed = _also_turned(config, plan)
-        images = known.images if observed is None else torch.cat([known.images, observed])
+        images = known.images
+        if config.observed and plan.observed is not None:
+            images = torch.cat([images, plan.observed])
         with replayed(LabelLoss(model)) as label_loss:
             loss = _rotations(label_loss, images, config, plan)
             seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
     return network, seconds
-
-
-def settings_of(known: ImageSet, config: Start, plan: Plan) -> dict[str, Any]:
-    """All that a start depends on, and with it whatever is trained from there."""
-    settings, observed = plan.settings(known, config), _also_turned(config, plan)
-    if observed is not None:
-        unlabelled = torch.full((len(observed),), -1, device=observed.device)
-        settings["observed"] = ImageSet(observed, unlabelled, ()).fingerprint()
-    return settings
-
-
-def _also_turned(config: Start, plan: Plan) -> Tensor | None:
-    return plan.observed if config.observed else None
 
 
 def linear(inputs: int, outputs: int, desk: Desk, stream: int = 1) -> nn.Linear:
