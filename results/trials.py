@@ -22,17 +22,20 @@ SEVERAL_NOTE = "Where there are several numbers of observations, all but their o
 BOLD_NOTE = "In bold: what `default` stands for.\n"
 BOLD_RECIPE_NOTE = "In bold: what `default` stands for; on the benchmarks, its recipe with any reading.\n"
 
-Trials = Mapping[tuple[int, int], Mapping[int | str, float]]
-"""ACC in percent of one candidate by split and seed, and by number of observations."""
+Split = tuple[tuple[str, ...], int]
+"""The classes that were held out, and the seed."""
+Trials = Mapping[Split, Mapping[int | str, float]]
+"""ACC in percent of one candidate by split, and by number of observations."""
 
 
 def choices(rows: Rows, regime: str = "honest") -> str:
     """How candidates did on held-out known classes: those tried on most splits first, then by ACC."""
-    groups: dict[tuple[str, str, bool], dict[str, dict[tuple[int, int], dict[int | str, float]]]] = {}
+    groups: dict[tuple[str, str, bool], dict[str, dict[Split, dict[int | str, float]]]] = {}
     for row in rows:
         if row["regime"] == regime:
             candidates = groups.setdefault((row["dataset"], row["method"], row["observations"] == ALL), {})
-            trials = candidates.setdefault(row["config"], {}).setdefault((row["split"], row["seed"]), {})
+            split = tuple(row["held_out"]), row["seed"]
+            trials = candidates.setdefault(row["config"], {}).setdefault(split, {})
             trials[row["observations"]] = 100 * row["acc"]
     methods = {method for _, method, _ in groups}
     counts = {
@@ -68,7 +71,7 @@ def choices(rows: Rows, regime: str = "honest") -> str:
     return markdown(table) + "".join(notes)
 
 
-def finished(trials: Trials) -> dict[tuple[int, int], float]:
+def finished(trials: Trials) -> dict[Split, float]:
     """A candidate's ACC by split: the mean over its numbers of observations, where all of them are there."""
     counts = {count for of_split in trials.values() for count in of_split}
     return {split: fmean(of_split.values()) for split, of_split in trials.items() if of_split.keys() == counts}
@@ -94,7 +97,7 @@ def chosen(dataset: str, method: str, config: str) -> bool:
     return candidate is not None and candidate == METHODS[method].config("default", dataset)
 
 
-def difference(splits: Mapping[tuple[int, int], float], first: Mapping[tuple[int, int], float]) -> str:
+def difference(splits: Mapping[Split, float], first: Mapping[Split, float]) -> str:
     """The mean difference on shared splits ± its standard error; splits differ more than candidates do."""
     shared = splits.keys() & first.keys()
     if splits is first or not shared:

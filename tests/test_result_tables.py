@@ -177,7 +177,7 @@ def test_everything_observed_has_both_scores_beside_the_papers_and_the_authors()
 
 
 def trial(acc: float, config: str, split: int, method: str = "dtc", **other: object) -> dict:
-    return row(acc, method, config=config, split=split, **other)
+    return row(acc, method, config=config, split=split, held_out=[str(split)], **other)
 
 
 def test_candidates_with_most_splits_come_first_and_others_are_compared_on_shared_ones():

@@ -71,10 +71,10 @@ def first_of_trials(folder: str, dataset: str, method: str) -> str:
     scores: dict[str, dict[tuple, float]] = {}
     for row in read_rows(ROOT / "results" / folder / "choices.jsonl"):
         if (row["dataset"], row["method"], row["regime"]) == (dataset, method, "honest"):
-            scores.setdefault(row["config"], {})[row["split"], row["observations"]] = row["acc"]
+            scores.setdefault(row["config"], {})[*row["held_out"], row["observations"]] = row["acc"]
     assert len(scores) > 1
     most = max(map(len, scores.values()))
-    (tried,) = {frozenset(trials) for trials in scores.values() if len(trials) == most}
+    (tried,) = {frozenset(trials) for trials in scores.values() if len(trials) == most}  # else there is no order
     return max((config for config in scores if set(scores[config]) == tried), key=lambda c: fmean(scores[c].values()))
 
 
