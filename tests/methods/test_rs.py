@@ -130,6 +130,7 @@ def test_every_network_has_a_last_stage_that_is_part_of_it():
         ("conv4-wide", 2),
         ("resnet18", 2),
         ("resnet18-padded", 2),
+        ("resnet18-slim", 2),
         ("vgg16", 3),
         ("mlp", 20),
     ):

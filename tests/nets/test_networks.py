@@ -15,6 +15,7 @@ NATIVE = {
     "vgg16": 512,
     "resnet18": 512,
     "resnet18-padded": 512,
+    "resnet18-slim": 128,
     "mlp": 256,
 }
 

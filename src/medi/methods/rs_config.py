@@ -148,6 +148,21 @@ def _light() -> dict[str, RSConfig]:
     }
 
 
+def _slim() -> dict[str, RSConfig]:
+    """On SVHN as a CPU can: first stages as of `-sgd`, fewer channels, images a step and steps."""
+    start = replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500))
+    supervised = Schedule(1500, 0.1, "sgd", decay=5e-4, shape="onecycle")
+    stage = Stage(epochs=1, batch=64, least=2500, schedule=Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle"))
+    eights = RSConfig(start, supervised, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
+    fours = replace(eights, each=4)
+    return {
+        "svhn-slim-eights": eights,
+        "svhn-slim-eights-top2": replace(eights, top=2),
+        "svhn-slim-fours": fours,
+        "svhn-slim-fours-top2": replace(fours, top=2),
+    }
+
+
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
     {
         "default": RSConfig(),
@@ -160,6 +175,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn-even": SVHN_EVEN,
         **_few_a_class(),
         **_light(),
+        **_slim(),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,

@@ -14,7 +14,7 @@ from medi.errors import InputError, unknown_name
 from medi.nets.conv4 import Conv4, WideConv4, WideConv5
 from medi.nets.mlp import MLP
 from medi.nets.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
-from medi.nets.resnet18 import PaddedResNet18, ResNet18
+from medi.nets.resnet18 import PaddedResNet18, ResNet18, SlimResNet18
 from medi.nets.vgg16 import STAGES, VGG16
 
 __all__ = [
@@ -39,6 +39,7 @@ NETWORKS: Mapping[str, type[Body]] = MappingProxyType(
         "vgg16": VGG16,
         "resnet18": ResNet18,
         "resnet18-padded": PaddedResNet18,
+        "resnet18-slim": SlimResNet18,
         "mlp": MLP,
     }
 )
