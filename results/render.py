@@ -55,6 +55,7 @@ def files() -> dict[Path, str]:
             "episodes of the benchmarks": tables.by_episodes(rows_of("few")),
             "results": trials.lengths([row for row in tried if BENCHMARKS[row["dataset"]].generated]),
             "choices": trials.choices([row for row in tried if not BENCHMARKS[row["dataset"]].generated]),
+            "threes": trials.choices(rows_of("abundant", file="threes.jsonl")),
             "few": tables.few(pooled, "honest"),
             "oracle": tables.few(pooled, "grouped"),
             "comparison": COMPARISON if drawn else "Not drawn yet.\n",
