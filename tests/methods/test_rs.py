@@ -7,6 +7,7 @@ import pytest
 import torch
 from vectors import KNOWN, NOVEL, bags, generator
 
+from medi.data.augment import augment
 from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
@@ -177,6 +178,22 @@ def test_rotations_also_turn_what_is_observed_where_the_start_says_so(glyphs: Be
     learnt = weights(both, told)
     assert learnt != weights(both, plan)
     assert learnt == weights(both, told)  # kept apart from the others, and found again
+
+
+def test_the_second_stage_may_have_batches_of_its_own(glyphs: Benchmark, tmp_path, monkeypatch):
+    seen = []
+
+    def counted(images, *rest):
+        seen.append(len(images))
+        return augment(images, *rest)
+
+    monkeypatch.setattr("medi.methods.rs.augment", counted)
+    start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=1))
+    config = RSConfig(start, supervised=Schedule(steps=2), known=8)
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    for settings in (config, replace(config, supervised_batch=4)):  # one folder: kept apart
+        METHODS["rs"](settings).fit(glyphs.known, plan)
+    assert seen == [16, 16, 4, 4]
 
 
 def test_a_second_stage_is_kept_with_what_the_first_was_learnt_from(glyphs: Benchmark, tmp_path):

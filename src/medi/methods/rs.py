@@ -160,20 +160,21 @@ class RS(Method):
             network.requires_grad_(False)
             last_stage(network).requires_grad_(True)
         if config.supervised is not None:
-            model = nn.Sequential(network, head)
+            model, batch = nn.Sequential(network, head), config.supervised_batch or config.start.batch
             settings = (
                 plan.settings(known, config.start)
                 | config.start.seen(plan)
                 | {
                     "start": asdict(config.start.schedule),
                     "only_last": config.only_last,
+                    **({"supervised_batch": batch} if batch != config.start.batch else {}),
                     **({"hidden": config.hidden} if config.hidden else {}),
                 }
             )
             with replayed(LabelLoss(model)) as label_loss:
 
                 def loss(generator: torch.Generator) -> Tensor:
-                    items = torch.randint(len(known), (config.start.batch,), generator=generator, device=desk.device)
+                    items = torch.randint(len(known), (batch,), generator=generator, device=desk.device)
                     return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
 
                 seconds += train(model, loss, config.supervised, desk, title="supervised", settings=settings)

@@ -34,6 +34,7 @@ class RSConfig:
     Attributes:
         start: The first stage.
         supervised: Rates of the second stage, the last stage of the network on known classes; None leaves it out.
+        supervised_batch: Known images in each of its gradient steps; None for as many as in the start's.
         only_last: Freeze all but the last stage of the network after the start.
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
@@ -47,6 +48,7 @@ class RSConfig:
 
     start: Start = field(default_factory=lambda: _rotations(2000))
     supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
+    supervised_batch: int | None = None
     only_last: bool = True
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
     known: int = 64
@@ -89,6 +91,7 @@ def _full(known: int, consistency: float, ramp: float, augmentation: Augmentatio
             observed=True,
         ),
         supervised=Drops(100 * steps, rate=0.1, optimiser="sgd", decay=1e-4, at=tenths, drop=0.5),
+        supervised_batch=128,
         stage=Stage(epochs=200, batch=64, schedule=Drops(1, rate=0.1, optimiser="sgd", decay=1e-4, at=(0.85,))),
         known=64,
         consistency=consistency,
