@@ -70,6 +70,7 @@ SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
 # A second stage by SGD at the published rate, about half as long.
 SGD_SECOND = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
 SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
+SGD_LONG = Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle")
 CPU = RSConfig(
     starts.CPU,
     supervised=None,
@@ -142,7 +143,7 @@ def _light() -> dict[str, RSConfig]:
     `-sgd`: after rates as published, in both first stages. `-top2`: with sets of two.
     """
     adam = replace(SVHN_EVEN, consistency=5.0, stage=replace(SVHN_EVEN.stage, epochs=50))
-    sgd = replace(adam, start=SEEN, supervised=Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle"))
+    sgd = replace(adam, start=SEEN, supervised=SGD_LONG)
     return {
         "svhn-even-light": adam,
         "svhn-even-light-sgd": sgd,
@@ -151,19 +152,24 @@ def _light() -> dict[str, RSConfig]:
     }
 
 
-def _slim() -> dict[str, RSConfig]:
-    """On SVHN as a CPU can: first stages as of `-sgd`, fewer channels, images a step and steps."""
-    start = replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500))
-    supervised = Schedule(1500, 0.1, "sgd", decay=5e-4, shape="onecycle")
-    stage = Stage(epochs=1, batch=64, least=2500, schedule=Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle"))
+def _few_a_step(start: Start, supervised: Schedule, steps: int) -> dict[str, RSConfig]:
+    """On SVHN with few images of a class in a step, and a hundredth of the weight of consistency."""
+    stage = Stage(epochs=1, batch=64, least=steps, schedule=Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle"))
     eights = RSConfig(start, supervised, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
     fours = replace(eights, each=4)
     return {
-        "svhn-slim-eights": eights,
-        "svhn-slim-eights-top2": replace(eights, top=2),
-        "svhn-slim-fours": fours,
-        "svhn-slim-fours-top2": replace(fours, top=2),
+        "eights": eights,
+        "eights-top2": replace(eights, top=2),
+        "fours": fours,
+        "fours-top2": replace(fours, top=2),
     }
+
+
+def _slim() -> dict[str, RSConfig]:
+    """The same as a CPU can: first stages as of `-sgd`, fewer channels, images a step and steps."""
+    start = replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500))
+    configs = _few_a_step(start, replace(SGD_LONG, steps=1500), 2500)
+    return {f"svhn-slim-{name}": config for name, config in configs.items()}
 
 
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
@@ -179,6 +185,8 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         **_few_a_class(),
         **_light(),
         **_slim(),
+        **{f"svhn-{name}": config for name, config in _few_a_step(SEEN, SGD_LONG, 7500).items()},
+        "svhn-even-sgd": replace(SVHN_EVEN, start=SEEN, supervised=SGD_LONG),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,
