@@ -165,6 +165,12 @@ def _few_a_step(start: Start, supervised: Schedule, steps: int) -> dict[str, RSC
     }
 
 
+def _scaled(config: RSConfig, epochs: int) -> RSConfig:
+    """As many steps as epochs come to, and on small bags slower: where everything is observed, the same."""
+    stage = ScaledStage(epochs, batch=config.stage.batch, least=300, schedule=config.stage.schedule)
+    return replace(config, stage=stage)
+
+
 def _slim() -> dict[str, RSConfig]:
     """The same as a CPU can: first stages as of `-sgd`, fewer channels, images a step and steps."""
     start = replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500))
@@ -186,6 +192,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         **_light(),
         **_slim(),
         **{f"svhn-{name}": config for name, config in _few_a_step(SEEN, SGD_LONG, 7500).items()},
+        "svhn-eights-scaled": _scaled(_few_a_step(SEEN, SGD_LONG, 7500)["eights"], epochs=20),
         "svhn-even-sgd": replace(SVHN_EVEN, start=SEEN, supervised=SGD_LONG),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
