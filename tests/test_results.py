@@ -13,6 +13,7 @@ from medi.bench.run import config_of, same_settings
 from medi.methods import method_of
 from medi.methods.medi import READINGS, WINNERS
 from medi.methods.mm import MM
+from medi.methods.rs import RS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -56,20 +57,20 @@ def test_the_choice_of_mm_on_glyphs_is_what_the_committed_trials_give():
 
 
 CHOSEN_BY_TRIALS = [
-    ("few", "cifar10", "rs"),
-    ("abundant", "svhn", "dtc"),
-    ("abundant", "svhn", "rs"),
-    ("abundant", "omniglot", "dtc"),
-    ("abundant", "omniglot", "rs"),
-    ("medi", "glyphs", "medi"),
-    ("medi", "rules", "medi"),
+    ("few/choices", "cifar10", "rs"),
+    ("abundant/choices", "svhn", "dtc"),
+    ("abundant/choices", "svhn", "rs"),
+    ("abundant/choices", "omniglot", "dtc"),
+    ("abundant/choices", "omniglot", "rs"),
+    ("medi/choices", "glyphs", "medi"),
+    ("medi/choices", "rules", "medi"),
 ]
 
 
-def first_of_trials(folder: str, dataset: str, method: str) -> str:
+def first_of_trials(file: str, dataset: str, method: str) -> str:
     """The candidate with the best mean ACC, of those that were tried on most splits and numbers of observations."""
     scores: dict[str, dict[tuple, float]] = {}
-    for row in read_rows(ROOT / "results" / folder / "choices.jsonl"):
+    for row in read_rows(ROOT / "results" / f"{file}.jsonl"):
         if (row["dataset"], row["method"], row["regime"]) == (dataset, method, "honest"):
             scores.setdefault(row["config"], {})[*row["held_out"], row["observations"]] = row["acc"]
     assert len(scores) > 1
@@ -78,10 +79,17 @@ def first_of_trials(folder: str, dataset: str, method: str) -> str:
     return max((config for config in scores if set(scores[config]) == tried), key=lambda c: fmean(scores[c].values()))
 
 
-@pytest.mark.parametrize(("folder", "dataset", "method"), CHOSEN_BY_TRIALS)
-def test_what_default_stands_for_is_the_first_of_the_committed_trials(folder, dataset, method):
-    best = first_of_trials(folder, dataset, method)
-    assert method_of(method).config("default", dataset) == method_of(method).config(best, dataset)
+@pytest.mark.parametrize(("file", "dataset", "method"), CHOSEN_BY_TRIALS)
+def test_what_default_stands_for_is_the_first_of_the_committed_trials(file, dataset, method):
+    best = first_of_trials(file, dataset, method)
+    assert method_of(method).config("default", dataset) == method_of(method).config(best)
+
+
+def test_what_default_stands_for_with_everything_observed_is_the_first_of_the_trials_with_three_held_out_digits():
+    best = first_of_trials("abundant/threes", "svhn", "rs")
+    assert RS.config("default", "svhn", everything=True) == RS.config(best)
+    assert RS.config("default", "svhn") != RS.config(best)
+    assert RS.config("default", "omniglot", everything=True) == RS.config("default", "omniglot")
 
 
 def trials_of_medi(dataset: str, regime: str = "honest") -> dict[str, float]:

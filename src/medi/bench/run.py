@@ -103,8 +103,6 @@ def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
 
 def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
     """Train what a run needs, or take it from the desk's folder."""
-    method = method_of(run.method)
-    config = method.config(run.config, run.dataset)
     plan = Plan(
         way=benchmark.facts.way if run.observations == ALL else run.way,
         observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
@@ -115,7 +113,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
         desk=desk,
         observed=None if run.observations != ALL or benchmark.novel_train is None else benchmark.novel_train.images,
     )
-    return method(config).fit(benchmark.known, plan)
+    return method_of(run.method)(config_of(run)).fit(benchmark.known, plan)
 
 
 def rows_of(
@@ -186,7 +184,7 @@ def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], o
 
 def config_of(run: Run) -> Any:
     """The settings that a run's config stands for."""
-    return method_of(run.method).config(run.config, run.dataset)
+    return method_of(run.method).config(run.config, run.dataset, everything=run.observations == ALL)
 
 
 def settings_of(run: Run) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class RSConfig:
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
         each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
+        restarts: Trainings on the observations, of which the one with the lowest loss stays.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -53,6 +54,7 @@ class RSConfig:
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
     known: int = 64
     each: int | None = None
+    restarts: int = 1
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
@@ -62,6 +64,8 @@ class RSConfig:
     def __post_init__(self) -> None:
         if self.each is not None and self.each < 1:
             raise InputError(f"each={self.each} leaves a step without observations: give at least 1, or None.")
+        if self.restarts < 1:
+            raise InputError(f"restarts={self.restarts} leaves nothing trained: give at least 1.")
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
@@ -152,30 +156,29 @@ def _light() -> dict[str, RSConfig]:
     }
 
 
-def _few_a_step(start: Start, supervised: Schedule, steps: int) -> dict[str, RSConfig]:
-    """On SVHN with few images of a class in a step, and a hundredth of the weight of consistency."""
-    stage = Stage(epochs=1, batch=64, least=steps, schedule=Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle"))
-    eights = RSConfig(start, supervised, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
-    fours = replace(eights, each=4)
+def _few_a_step() -> dict[str, RSConfig]:
+    """On SVHN with few images of a class in a step and a hundredth of the weight of consistency, after long starts.
+
+    `slim`: as a CPU can, with fewer channels, images a step and steps.
+    """
+    schedule = Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle")
+    stage = ScaledStage(epochs=20, batch=64, least=300, schedule=schedule)
+    eights = RSConfig(SEEN, SGD_LONG, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
+    fours = replace(eights, each=4, stage=Stage(1, batch=64, least=7500, schedule=schedule))
+    slim = replace(
+        eights,
+        start=replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500)),
+        supervised=replace(SGD_LONG, steps=1500),
+        stage=Stage(1, batch=64, least=2500, schedule=schedule),
+    )
     return {
-        "eights": eights,
-        "eights-top2": replace(eights, top=2),
-        "fours": fours,
-        "fours-top2": replace(fours, top=2),
+        "svhn-eights": eights,
+        "svhn-fours-top2": replace(fours, top=2),
+        "svhn-slim-eights": slim,
+        "svhn-slim-eights-top2": replace(slim, top=2),
+        "svhn-slim-fours": replace(slim, each=4),
+        "svhn-slim-fours-top2": replace(slim, each=4, top=2),
     }
-
-
-def _scaled(config: RSConfig, epochs: int) -> RSConfig:
-    """As many steps as epochs come to, and on small bags slower: where everything is observed, the same."""
-    stage = ScaledStage(epochs, batch=config.stage.batch, least=300, schedule=config.stage.schedule)
-    return replace(config, stage=stage)
-
-
-def _slim() -> dict[str, RSConfig]:
-    """The same as a CPU can: first stages as of `-sgd`, fewer channels, images a step and steps."""
-    start = replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500))
-    configs = _few_a_step(start, replace(SGD_LONG, steps=1500), 2500)
-    return {f"svhn-slim-{name}": config for name, config in configs.items()}
 
 
 CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
@@ -190,10 +193,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn-even": SVHN_EVEN,
         **_few_a_class(),
         **_light(),
-        **_slim(),
-        **{f"svhn-{name}": config for name, config in _few_a_step(SEEN, SGD_LONG, 7500).items()},
-        "svhn-eights-scaled": _scaled(_few_a_step(SEEN, SGD_LONG, 7500)["eights"], epochs=20),
-        "svhn-even-sgd": replace(SVHN_EVEN, start=SEEN, supervised=SGD_LONG),
+        **_few_a_step(),
         "svhn-cropped": replace(SVHN, augmentation=CROPPED),
         "svhn-settled": replace(SVHN, supervised=SGD_SECOND),
         "svhn-cropped-settled": SVHN_SETTLED,
@@ -238,6 +238,7 @@ CHOSEN: Mapping[str, str] = MappingProxyType(
         "omniglot": "characters-last-long",
     }
 )
+CHOSEN_FOR_ALL: Mapping[str, str] = MappingProxyType({"svhn": "svhn-eights"})
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}
 )
