@@ -53,11 +53,14 @@ class Start:
         if self.observed and self.kind != "rotations":
             raise InputError(f"a start from {self.kind} needs labels, which observed images do not have.")
 
+    def beside(self, plan: Plan) -> Tensor | None:
+        """The images that are seen beside the known ones, if any."""
+        return plan.observed if self.observed else None
+
     def seen(self, plan: Plan) -> dict[str, Any]:
-        """Which images were seen beside the known ones: a setting of all that is trained from this start."""
-        if not self.observed or plan.observed is None:
-            return {}
-        return {"observed": ImageSet.unlabelled(plan.observed).fingerprint()}
+        """Which these are: a setting of all that is trained from this start."""
+        images = self.beside(plan)
+        return {} if images is None else {"observed": ImageSet.unlabelled(images).fingerprint()}
 
 
 CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
@@ -95,9 +98,8 @@ def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]
         )
     else:
         model = nn.Sequential(network, linear(network.width, 4, desk))
-        images = known.images
-        if config.observed and plan.observed is not None:
-            images = torch.cat([images, plan.observed])
+        beside = config.beside(plan)
+        images = known.images if beside is None else torch.cat([known.images, beside])
         with replayed(LabelLoss(model)) as label_loss:
             loss = _rotations(label_loss, images, config, plan)
             seconds = train(model, loss, config.schedule, desk, title="rotations", settings=settings)
