@@ -152,7 +152,6 @@ class Method(ABC):
         embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
-        abundant: The same where everything is observed, for datasets where that was chosen apart.
         recipes: The settings that `full` stands for on a dataset for which others were published.
     """
 
@@ -162,22 +161,14 @@ class Method(ABC):
     embeds: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
-    abundant: ClassVar[Mapping[str, str]] = {}
     recipes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def config(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Any:
-        """The settings of a name; `default` and `full` may differ from dataset to dataset.
-
-        Args:
-            name: Of a config.
-            dataset: Of a benchmark; None for settings that are not for any.
-            everything: Whether all images of the novel classes are observed, not a few.
-        """
+    def config(cls, name: str, dataset: str | None = None) -> Any:
+        """The settings of a name; `default` and `full` may differ from dataset to dataset."""
         if name not in cls.configs:
             raise unknown_name(f"config of {cls.name}", name, cls.configs)
-        chosen = {**cls.chosen, **cls.abundant} if everything else cls.chosen
-        by_dataset = {"default": chosen, "full": cls.recipes}.get(name, {})
+        by_dataset = {"default": cls.chosen, "full": cls.recipes}.get(name, {})
         return cls.configs[by_dataset.get(dataset, name) if dataset is not None else name]
 
     @abstractmethod

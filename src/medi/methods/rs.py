@@ -21,7 +21,7 @@ from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, Stage, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import label_pairs, rank_pairs
-from medi.methods.rs_config import CHOSEN, CHOSEN_FOR_ALL, CONFIGS, RECIPES, RSConfig
+from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
 from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
 from medi.train.devices import mixed_precision
@@ -160,7 +160,6 @@ class RS(Method):
     name: ClassVar[str] = "rs"
     configs: ClassVar[Mapping[str, RSConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = CHOSEN
-    abundant: ClassVar[Mapping[str, str]] = CHOSEN_FOR_ALL
     recipes: ClassVar[Mapping[str, str]] = RECIPES
 
     def __init__(self, config: RSConfig) -> None:

@@ -234,11 +234,10 @@ CHOSEN: Mapping[str, str] = MappingProxyType(
         "glyphs": "cpu",
         "rules": "cpu",
         "cifar100": "cifar100",
-        "svhn": "svhn-even-light-sgd-top2",
+        "svhn": "svhn-eights",
         "omniglot": "characters-last-long",
     }
 )
-CHOSEN_FOR_ALL: Mapping[str, str] = MappingProxyType({"svhn": "svhn-eights"})
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}
 )
