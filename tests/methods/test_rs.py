@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 from vectors import KNOWN, NOVEL, bags, generator
 
 from medi.data.augment import augment
@@ -14,7 +13,7 @@ from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.methods.adapting import Stage
 from medi.methods.inner import rank_pairs
-from medi.methods.rs import APART, COMPARED, Outputs, TwoHeads, joint_loss, shared_cluster_loss
+from medi.methods.rs import Outputs, TwoHeads, joint_loss, shared_cluster_loss
 from medi.methods.rs_config import RSConfig
 from medi.methods.starts import Start, linear, started, turned
 from medi.nets import build, last_stage
@@ -221,51 +220,9 @@ def test_a_long_training_on_a_bag_is_kept_with_what_the_start_was_learnt_from(gl
     assert not torch.equal(weights(None), weights(glyphs.novel.images))
 
 
-def of_restarts(restarts: int) -> tuple[nn.Module, list[nn.Module], list[float]]:
-    """What stays of one bag of vectors, and each training with its loss."""
-    start = Start("classes", "mlp", batch=16, schedule=Schedule(steps=2))
-    config = RSConfig(start, None, stage=Stage(1, 50, 6, Schedule(steps=1, rate=0.01)), known=8, restarts=restarts)
-    learner = METHODS["rs"](config).fit(KNOWN, Plan(3, 4, desk=Desk()))
-    images, desk = NOVEL.images[bags(1)[0][0]], Desk(seed=5)
-    tries = [learner.attempt(images, 3, None, replace(desk, seed=5 + APART * i)) for i in range(restarts)]
-    costs = [learner.cost(model, images, 3, None, desk) for model in tries]
-    return learner.adapt(images, 3, None, desk), tries, costs
-
-
-def test_of_several_trainings_on_a_bag_the_one_with_the_lowest_loss_stays():
-    kept, tries, costs = of_restarts(4)
-    assert len(set(costs)) == 4
-    best = tries[costs.index(min(costs))]
-    assert best is not tries[0]  # or the test would not tell
-    for name, weights in kept.state_dict().items():
-        assert torch.equal(weights, best.state_dict()[name])
-
-
-def test_a_single_training_is_the_first_of_several():
-    (alone,) = of_restarts(1)[1]
-    first, *_ = of_restarts(2)[1]
-    assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), first.parameters(), strict=True))
-
-
-def test_the_loss_that_trainings_are_compared_by_is_that_of_their_steps_at_the_final_weight():
-    _, (model, *_), (cost, *_) = of_restarts(2)
-    start = Start("classes", "mlp", batch=16, schedule=Schedule(steps=2))
-    config = RSConfig(start, None, stage=Stage(1, 50, 6, Schedule(steps=1)), known=8)
-    learner = METHODS["rs"](config).fit(KNOWN, Plan(3, 4, desk=Desk()))
-    images, draws, losses = NOVEL.images[bags(1)[0][0]], Desk(seed=5).generator(stream=1), []
-    for _ in range(COMPARED):
-        batch = learner.draw(images, config.stage, None, draws)
-        views = [
-            Outputs(*parts)
-            for parts in zip(*(part.detach().chunk(2) for part in model.outputs(batch.views)), strict=True)
-        ]
-        losses.append(float(joint_loss(*views, batch.labels, top=5, consistency=config.consistency)))
-    assert cost == pytest.approx(sum(losses) / COMPARED, rel=1e-5)
-
-
-def test_something_has_to_be_trained():
-    with pytest.raises(InputError, match="restarts=0"):
-        RSConfig(restarts=0)
+def test_a_second_stage_without_images_is_refused():
+    with pytest.raises(InputError, match="supervised_batch=0"):
+        RSConfig(supervised_batch=0)
 
 
 def test_what_has_no_labels_can_only_be_turned():

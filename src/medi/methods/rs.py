@@ -18,24 +18,17 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage, StepCount, ramp
+from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import label_pairs, rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
 from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
-from medi.train.devices import mixed_precision
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
 
 EPS = 1e-7
 """Added to probabilities whose logarithm is taken."""
-
-COMPARED = 200
-"""Batches on which trainings on the same bag are compared."""
-
-APART = 1_000_000_007
-"""Between the seeds of such trainings, so that they are not those of another bag."""
 
 
 class Outputs(NamedTuple):
@@ -90,14 +83,6 @@ def joint_loss(
         + shared_cluster_loss(p[known:], p_other[known:], similar)
         + consistency * agreement
     )
-
-
-class Batch(NamedTuple):
-    """What a step on a bag is about: see `JointLoss`."""
-
-    views: Tensor
-    labels: Tensor
-    similar: tuple[Tensor, ...]
 
 
 class TwoHeads(nn.Module):
@@ -175,7 +160,8 @@ class RS(Method):
             network.requires_grad_(False)
             last_stage(network).requires_grad_(True)
         if config.supervised is not None:
-            model, batch = nn.Sequential(network, head), config.supervised_batch or config.start.batch
+            model = nn.Sequential(network, head)
+            batch = config.start.batch if config.supervised_batch is None else config.supervised_batch
             settings = (
                 plan.settings(known, config.start)
                 | config.start.seen(plan)
@@ -208,16 +194,9 @@ class RSLearner(AdaptingLearner):
         self.config, self.augmentation = config, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """Of so many trainings, each from a novel head of its own, the one with the lowest loss."""
-        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(self.config.restarts)]
-        models = [self.attempt(images, k, groups, one) for one in desks]
-        if len(models) == 1:
-            return models[0]
-        return min(models, key=lambda model: self.cost(model, images, k, groups, desk))
-
-    def attempt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> TwoHeads:
-        """One training on the bag."""
-        config, stage = self.config, self.stage(k)
+        """Known images and the bag's, so many of either in each step, so that none is without novel pairs."""
+        config, known = self.config, self.known
+        stage = config.stage if config.each is None else replace(config.stage, batch=config.each * k)
         novel_head = head_of(self.start.width, k, config.hidden, desk)
         model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))
@@ -225,34 +204,15 @@ class RSLearner(AdaptingLearner):
         with replayed(JointLoss(model, config.top)) as joint:
 
             def loss(generator: torch.Generator) -> Tensor:
-                batch = self.draw(images, stage, groups, generator)
+                novel = stage.draw(len(images), generator)
+                shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
+                batch = torch.cat([known.images[shown], images[novel]])
+                views = augment(torch.cat([batch, batch]), self.augmentation, generator)
                 weight = config.consistency * ramp(model.steps.next() / schedule.steps, config.ramp)
                 # Filled in on the device: a copy from the CPU would wait for it.
-                return joint(batch.views, batch.labels, torch.full((), weight, device=desk.device), *batch.similar)
+                consistency = torch.full((), weight, device=desk.device)
+                similar = () if groups is None else (label_pairs(groups[novel]),)
+                return joint(views, known.labels[shown], consistency, *similar)
 
             self.train_on(images, k, groups, model, loss, schedule, desk)
         return model
-
-    def stage(self, k: int) -> Stage:
-        """The training on a bag of k classes."""
-        each = self.config.each
-        return self.config.stage if each is None else replace(self.config.stage, batch=each * k)
-
-    def draw(self, images: Tensor, stage: Stage, groups: Tensor | None, generator: torch.Generator) -> Batch:
-        """Known images and the bag's, so many of either in each step, so that none is without novel pairs."""
-        novel = stage.draw(len(images), generator)
-        shown = torch.randint(len(self.known), (self.config.known,), generator=generator, device=generator.device)
-        batch = torch.cat([self.known.images[shown], images[novel]])
-        views = augment(torch.cat([batch, batch]), self.augmentation, generator)
-        return Batch(views, self.known.labels[shown], () if groups is None else (label_pairs(groups[novel]),))
-
-    def cost(self, model: TwoHeads, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> float:
-        """The final loss over the same random batches for every model."""
-        generator, joint = desk.generator(stream=1), JointLoss(model, self.config.top)
-        weight = torch.tensor(self.config.consistency, device=desk.device)
-        total = 0.0
-        with torch.no_grad(), mixed_precision(desk.device, self.precision):
-            for _ in range(COMPARED):
-                batch = self.draw(images, self.stage(k), groups, generator)
-                total += float(joint(batch.views, batch.labels, weight, *batch.similar))
-        return total / COMPARED

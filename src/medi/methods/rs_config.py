@@ -39,7 +39,6 @@ class RSConfig:
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
         each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
-        restarts: Trainings on the observations, of which the one with the lowest loss stays.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -54,7 +53,6 @@ class RSConfig:
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
     known: int = 64
     each: int | None = None
-    restarts: int = 1
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
@@ -64,8 +62,8 @@ class RSConfig:
     def __post_init__(self) -> None:
         if self.each is not None and self.each < 1:
             raise InputError(f"each={self.each} leaves a step without observations: give at least 1, or None.")
-        if self.restarts < 1:
-            raise InputError(f"restarts={self.restarts} leaves nothing trained: give at least 1.")
+        if self.supervised_batch is not None and self.supervised_batch < 1:
+            raise InputError(f"supervised_batch={self.supervised_batch} leaves a step without images: give at least 1.")
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
