@@ -162,6 +162,7 @@ def _few_a_step() -> dict[str, RSConfig]:
     schedule = Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle")
     stage = ScaledStage(epochs=20, batch=64, least=300, schedule=schedule)
     eights = RSConfig(SEEN, SGD_LONG, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
+    # As many steps as eights take with everything observed: it was tried with that alone.
     fours = replace(eights, each=4, stage=Stage(1, batch=64, least=7500, schedule=schedule))
     slim = replace(
         eights,
