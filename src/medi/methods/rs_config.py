@@ -72,7 +72,8 @@ SVHN_EVEN = replace(SVHN, stage=replace(SVHN.stage, batch=64))
 # A second stage by SGD at the published rate, about half as long.
 SGD_SECOND = Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=1e-4)
 SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
-SGD_LONG = Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle")
+# The same with the rate rising first, and the weight decay of the rotations.
+SGD_ONECYCLE = Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle")
 CPU = RSConfig(
     starts.CPU,
     supervised=None,
@@ -140,12 +141,12 @@ def _few_a_class() -> dict[str, RSConfig]:
 
 
 def _light() -> dict[str, RSConfig]:
-    """On SVHN with a tenth of the weight of consistency: what held-out digits chose, and what it was tried beside.
+    """On SVHN with a tenth of the weight of consistency: what two held-out digits chose, and what it was tried beside.
 
     `-sgd`: after rates as published, in both first stages. `-top2`: with sets of two.
     """
     adam = replace(SVHN_EVEN, consistency=5.0, stage=replace(SVHN_EVEN.stage, epochs=50))
-    sgd = replace(adam, start=SEEN, supervised=SGD_LONG)
+    sgd = replace(adam, start=SEEN, supervised=SGD_ONECYCLE)
     return {
         "svhn-even-light": adam,
         "svhn-even-light-sgd": sgd,
@@ -161,13 +162,13 @@ def _few_a_step() -> dict[str, RSConfig]:
     """
     schedule = Schedule(1, 0.04, "sgd", decay=1e-4, shape="onecycle")
     stage = ScaledStage(epochs=20, batch=64, least=300, schedule=schedule)
-    eights = RSConfig(SEEN, SGD_LONG, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
+    eights = RSConfig(SEEN, SGD_ONECYCLE, stage=stage, known=32, each=8, consistency=0.5, ramp=0.4)
     # As many steps as eights take with everything observed: it was tried with that alone.
     fours = replace(eights, each=4, stage=Stage(1, batch=64, least=7500, schedule=schedule))
     slim = replace(
         eights,
         start=replace(SEEN, network="resnet18-slim", batch=128, schedule=replace(SEEN.schedule, steps=2500)),
-        supervised=replace(SGD_LONG, steps=1500),
+        supervised=replace(SGD_ONECYCLE, steps=1500),
         stage=Stage(1, batch=64, least=2500, schedule=schedule),
     )
     return {
