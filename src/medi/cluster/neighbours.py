@@ -1,4 +1,4 @@
-"""Items seen together help one another: each moves towards those that are like it, before they are clustered."""
+"""Items seen together: each moves towards those that are like it, or tells whether it is clustered as they are."""
 
 from __future__ import annotations
 
@@ -47,3 +47,33 @@ def _move(points: Tensor, neighbours: int, pull: float, moves: int) -> Tensor:
     for _ in range(moves):
         points = torch.lerp(points, weights @ points, pull)
     return points
+
+
+def nearest(points: Tensor, count: int) -> Tensor:
+    """Indices (n, count) of the other points (n, d) that lie nearest to each, the nearest first."""
+    n = len(points)
+    if not 1 <= count < n:
+        raise InputError(f"{count} neighbours of {n} points: give 1 to {n - 1}.")
+    found = []
+    for rows in torch.split(
+        torch.arange(n, device=points.device), episodes_at_once(4 * n * points.element_size(), points.device)
+    ):
+        distances = squared_distances(points[None, rows], points[None])[0]
+        distances.scatter_(1, rows[:, None], torch.inf)
+        found.append(distances.topk(count, largest=False).indices)
+    return torch.cat(found)
+
+
+def agreement(labels: Tensor, neighbours: Tensor) -> float:
+    """How much more often an item shares its cluster with its neighbours than with any item.
+
+    Args:
+        labels: (n,) int64, clusters.
+        neighbours: (n, m), indices of each item's neighbours.
+
+    Returns:
+        1 where neighbours always share a cluster, 0 where they do as often as by chance, or where there is one only.
+    """
+    shared = float((labels[neighbours] == labels[:, None]).double().mean())
+    chance = float((labels.bincount().double() / len(labels)).square().sum())
+    return (shared - chance) / (1 - chance) if chance < 1 else 0.0

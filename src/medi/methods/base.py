@@ -27,8 +27,8 @@ from medi.errors import InputError, unknown_name
 from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 
-AFTER_TRAINING = ("grouping", "readout")
-"""Settings of a method that say how clusters are read off what was learnt."""
+AFTER_TRAINING = ("grouping", "readout", "restarts")
+"""Settings of a method that say how clusters are read off what was learnt, or which of several trainings stays."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from medi.cluster.neighbours import agreement, nearest
 from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, StepCount, ramp
@@ -24,11 +25,18 @@ from medi.methods.inner import label_pairs, rank_pairs
 from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
 from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
+from medi.nets.encode import network_encoder
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
 
 EPS = 1e-7
 """Added to probabilities whose logarithm is taken."""
+
+NEIGHBOURS = 10
+"""Of each observation, by which trainings on a bag are compared; fewer where more would be of other classes."""
+
+APART = 1_000_000_007
+"""Between the seeds of such trainings, so that they are not those of another bag."""
 
 
 class Outputs(NamedTuple):
@@ -194,7 +202,31 @@ class RSLearner(AdaptingLearner):
         self.config, self.augmentation = config, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """Known images and the bag's, so many of either in each step, so that none is without novel pairs."""
+        """Of so many trainings, each from a novel head of its own, the one whose clusters agree best with neighbours.
+
+        Neighbours by features from before any of them: each training moves its own, and its pair labels with them, so
+        that a low loss says little. With too few observations to have neighbours of their class, there is one training.
+        """
+        neighbours = min(NEIGHBOURS, len(images) // (2 * k))
+        if self.config.restarts == 1 or neighbours == 0:
+            return self.attempt(images, k, groups, desk)
+        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(self.config.restarts)]
+        models = [self.attempt(images, k, groups, one) for one in desks]
+        near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
+        agreements = [agreement(self.answers(model, images).argmax(1), near) for model in models]
+        best = max(range(len(models)), key=agreements.__getitem__)
+        desk.reporter.say(
+            f"rs: of {len(models)} trainings number {best + 1} stays: its clusters agree best with nearest neighbours "
+            f"({', '.join(f'{value:.3f}' for value in agreements)})."
+        )
+        return models[best]
+
+    def answers(self, model: nn.Module, images: Tensor) -> Tensor:
+        """What a network makes of the observations, each on its own."""
+        return network_encoder(model, self.desk.device, self.precision)(images)
+
+    def attempt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+        """One training: known images and the bag's, so many of either in each step that none is without novel pairs."""
         config, known = self.config, self.known
         stage = config.stage if config.each is None else replace(config.stage, batch=config.each * k)
         novel_head = head_of(self.start.width, k, config.hidden, desk)

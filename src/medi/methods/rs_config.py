@@ -39,6 +39,8 @@ class RSConfig:
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
         each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
+        restarts: Trainings on the observations, each from a novel head of its own; of several that one stays whose
+            clusters agree best with nearest neighbours by the features before any of them.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -53,6 +55,7 @@ class RSConfig:
     stage: Stage = field(default_factory=lambda: _on_bag(epochs=40))
     known: int = 64
     each: int | None = None
+    restarts: int = 1
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
@@ -64,6 +67,8 @@ class RSConfig:
             raise InputError(f"each={self.each} leaves a step without observations: give at least 1, or None.")
         if self.supervised_batch is not None and self.supervised_batch < 1:
             raise InputError(f"supervised_batch={self.supervised_batch} leaves a step without images: give at least 1.")
+        if self.restarts < 1:
+            raise InputError(f"restarts={self.restarts} leaves nothing trained: give at least 1.")
 
 
 SVHN = RSConfig(_rotations(5000), stage=_on_bag(epochs=100), consistency=50.0, ramp=0.4)
@@ -173,6 +178,7 @@ def _few_a_step() -> dict[str, RSConfig]:
     )
     return {
         "svhn-eights": eights,
+        "svhn-eights-restarts": replace(eights, restarts=8),
         "svhn-fours-top2": replace(fours, top=2),
         "svhn-slim-eights": slim,
         "svhn-slim-eights-top2": replace(slim, top=2),
