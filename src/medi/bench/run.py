@@ -184,7 +184,7 @@ def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], o
 
 def config_of(run: Run) -> Any:
     """The settings that a run's config stands for."""
-    return method_of(run.method).config(run.config, run.dataset)
+    return method_of(run.method).config(run.config, run.dataset, everything=run.observations == ALL)
 
 
 def settings_of(run: Run) -> dict[str, Any]:

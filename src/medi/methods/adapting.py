@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -147,10 +148,11 @@ class AdaptingLearner(Learner):
         loss: Loss,
         schedule: Schedule,
         desk: Desk,
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Train a model on a bag as `adapt` is given it; a long training is kept.
 
-        What a loss remembers from step to step has to be a part of the model.
+        What a loss remembers from step to step has to be a part of the model, and what else it depends on is `more`.
         """
         settings: dict[str, Any] = {}
         if self.settings is None or schedule.steps < KEPT:
@@ -158,7 +160,7 @@ class AdaptingLearner(Learner):
         else:
             names = tuple(map(str, range(k)))
             bag = ImageSet.unlabelled(images, names) if groups is None else ImageSet(images, groups, names)
-            settings = {**self.settings, "start": self.desk.seed, "bag": bag.fingerprint()}
+            settings = {**self.settings, **more, "start": self.desk.seed, "bag": bag.fingerprint()}
         began = monotonic()
         seconds = train(model, loss, schedule, desk, title=self.title, settings=settings)
         self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption

@@ -27,8 +27,8 @@ from medi.errors import InputError, unknown_name
 from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 
-AFTER_TRAINING = ("grouping", "readout", "restarts")
-"""Settings of a method that say how clusters are read off what was learnt, or which of several trainings stays."""
+AFTER_TRAINING = ("grouping", "readout", "restarts", "steady")
+"""Settings of a method that say how clusters are read off what was learnt, or what is done with several trainings."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ class Method(ABC):
         embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
         configs: Its named settings, frozen dataclasses; `default` must be among them.
         chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
+        abundant: The same where everything is observed, for datasets where that was chosen apart.
         recipes: The settings that `full` stands for on a dataset for which others were published.
     """
 
@@ -161,14 +162,22 @@ class Method(ABC):
     embeds: ClassVar[bool] = False
     configs: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
+    abundant: ClassVar[Mapping[str, str]] = {}
     recipes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def config(cls, name: str, dataset: str | None = None) -> Any:
-        """The settings of a name; `default` and `full` may differ from dataset to dataset."""
+    def config(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Any:
+        """The settings of a name; `default` and `full` may differ from dataset to dataset.
+
+        Args:
+            name: Of a config.
+            dataset: Of a benchmark; None for settings that are not for any.
+            everything: Whether all images of the novel classes are observed, not a few.
+        """
         if name not in cls.configs:
             raise unknown_name(f"config of {cls.name}", name, cls.configs)
-        by_dataset = {"default": cls.chosen, "full": cls.recipes}.get(name, {})
+        chosen = {**cls.chosen, **cls.abundant} if everything else cls.chosen
+        by_dataset = {"default": chosen, "full": cls.recipes}.get(name, {})
         return cls.configs[by_dataset.get(dataset, name) if dataset is not None else name]
 
     @abstractmethod

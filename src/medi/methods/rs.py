@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
-from typing import ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.inner import label_pairs, rank_pairs
-from medi.methods.rs_config import CHOSEN, CONFIGS, RECIPES, RSConfig
+from medi.methods.rs_config import CHOSEN, CHOSEN_FOR_ALL, CONFIGS, RECIPES, RSConfig
 from medi.methods.starts import LabelLoss, linear, started
 from medi.nets import Network, last_stage
 from medi.nets.encode import network_encoder
@@ -37,6 +38,12 @@ NEIGHBOURS = 10
 
 APART = 1_000_000_007
 """Between the seeds of such trainings, so that they are not those of another bag."""
+
+STEADYING = 77
+"""From the seed of a bag to that of the training that steadies its clusters."""
+
+UNMERGED = 0.95
+"""Steadied clusters stay where they agree with neighbours at least so well, as a part of what the ones before did."""
 
 
 class Outputs(NamedTuple):
@@ -153,6 +160,7 @@ class RS(Method):
     name: ClassVar[str] = "rs"
     configs: ClassVar[Mapping[str, RSConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = CHOSEN
+    abundant: ClassVar[Mapping[str, str]] = CHOSEN_FOR_ALL
     recipes: ClassVar[Mapping[str, str]] = RECIPES
 
     def __init__(self, config: RSConfig) -> None:
@@ -202,35 +210,70 @@ class RSLearner(AdaptingLearner):
         self.config, self.augmentation = config, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """Of so many trainings, each from a novel head of its own, the one whose clusters agree best with neighbours.
+        """Of so many trainings, each from a novel head of its own, the best; that one is trained on, where asked for.
 
-        Neighbours by features from before any of them: each training moves its own, and its pair labels with them, so
-        that a low loss says little. With too few observations to have neighbours of their class, there is one training.
+        The best has clusters that agree most with nearest neighbours, by features from before any of them: each
+        training moves its own, and its pair labels with them, so that a low loss says little. With too few observations
+        to have neighbours of their class, there is one training.
         """
-        neighbours = min(NEIGHBOURS, len(images) // (2 * k))
-        if self.config.restarts == 1 or neighbours == 0:
+        config, neighbours = self.config, min(NEIGHBOURS, len(images) // (2 * k))
+        if neighbours == 0 or (config.restarts == 1 and config.steady is None):
             return self.attempt(images, k, groups, desk)
-        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(self.config.restarts)]
-        models = [self.attempt(images, k, groups, one) for one in desks]
         near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
-        agreements = [agreement(self.answers(model, images).argmax(1), near) for model in models]
-        best = max(range(len(models)), key=agreements.__getitem__)
-        desk.reporter.say(
-            f"rs: of {len(models)} trainings number {best + 1} stays: its clusters agree best with nearest neighbours "
-            f"({', '.join(f'{value:.3f}' for value in agreements)})."
-        )
-        return models[best]
+
+        def fit(model: nn.Module) -> float:
+            return agreement(self.answers(model, images).argmax(1), near)
+
+        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(config.restarts)]
+        models = [self.attempt(images, k, groups, one) for one in desks]
+        fits = [fit(model) for model in models]
+        best = max(range(len(models)), key=fits.__getitem__)
+        listed = ", ".join(f"{value:.3f}" for value in fits)
+        desk.reporter.say(f"rs: agreement of clusters with neighbours after each training: {listed}; {best + 1} stays.")
+        if config.steady is None:
+            return models[best]
+        steadied = deepcopy(models[best])
+        steadied.steps = StepCount()
+        more = {"steady": config.steady, "of": config.restarts}
+        self.learn(steadied, config.steady, images, k, groups, replace(desk, seed=desk.seed + STEADYING), more)
+        stays = (after := fit(steadied)) >= UNMERGED * fits[best]
+        desk.reporter.say(f"rs: steadied, it is {after:.3f}{'' if stays else '; what there was before stays'}.")
+        return steadied if stays else models[best]
 
     def answers(self, model: nn.Module, images: Tensor) -> Tensor:
         """What a network makes of the observations, each on its own."""
         return network_encoder(model, self.desk.device, self.precision)(images)
 
-    def attempt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """One training: known images and the bag's, so many of either in each step that none is without novel pairs."""
+    def attempt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> TwoHeads:
+        """One training from the start."""
+        novel_head = head_of(self.start.width, k, self.config.hidden, desk)
+        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
+        self.learn(model, self.config.consistency, images, k, groups, desk)
+        return model
+
+    def learn(
+        self,
+        model: TwoHeads,
+        consistency: float,
+        images: Tensor,
+        k: int,
+        groups: Tensor | None,
+        desk: Desk,
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Train on known images and the bag's, so many of either in each step that none is without novel pairs.
+
+        Args:
+            model: What is trained.
+            consistency: Final weight of the agreement of two views.
+            images: (n, …) the observations.
+            k: Number of classes.
+            groups: (n,) their true classes, for the oracle alone.
+            desk: Where to.
+            more: What tells this training from a first one on the same bag.
+        """
         config, known = self.config, self.known
         stage = config.stage if config.each is None else replace(config.stage, batch=config.each * k)
-        novel_head = head_of(self.start.width, k, config.hidden, desk)
-        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))
 
         with replayed(JointLoss(model, config.top)) as joint:
@@ -240,11 +283,11 @@ class RSLearner(AdaptingLearner):
                 shown = torch.randint(len(known), (config.known,), generator=generator, device=desk.device)
                 batch = torch.cat([known.images[shown], images[novel]])
                 views = augment(torch.cat([batch, batch]), self.augmentation, generator)
-                weight = config.consistency * ramp(model.steps.next() / schedule.steps, config.ramp)
                 # Filled in on the device: a copy from the CPU would wait for it.
-                consistency = torch.full((), weight, device=desk.device)
+                weight = torch.full(
+                    (), consistency * ramp(model.steps.next() / schedule.steps, config.ramp), device=desk.device
+                )
                 similar = () if groups is None else (label_pairs(groups[novel]),)
-                return joint(views, known.labels[shown], consistency, *similar)
+                return joint(views, known.labels[shown], weight, *similar)
 
-            self.train_on(images, k, groups, model, loss, schedule, desk)
-        return model
+            self.train_on(images, k, groups, model, loss, schedule, desk, more)

@@ -41,6 +41,7 @@ class RSConfig:
         each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
         restarts: Trainings on the observations, each from a novel head of its own; of several that one stays whose
             clusters agree best with nearest neighbours by the features before any of them.
+        steady: Final weight of consistency in a further training, on from the one that stays; None for no further one.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
         ramp: Share of the training in which that weight is reached.
@@ -56,6 +57,7 @@ class RSConfig:
     known: int = 64
     each: int | None = None
     restarts: int = 1
+    steady: float | None = None
     top: int = 5
     consistency: float = 5.0
     ramp: float = 0.25
@@ -179,6 +181,7 @@ def _few_a_step() -> dict[str, RSConfig]:
     return {
         "svhn-eights": eights,
         "svhn-eights-restarts": replace(eights, restarts=8),
+        "svhn-eights-steady": replace(eights, restarts=8, steady=50.0),
         "svhn-fours-top2": replace(fours, top=2),
         "svhn-slim-eights": slim,
         "svhn-slim-eights-top2": replace(slim, top=2),
@@ -244,6 +247,7 @@ CHOSEN: Mapping[str, str] = MappingProxyType(
         "omniglot": "characters-last-long",
     }
 )
+CHOSEN_FOR_ALL: Mapping[str, str] = MappingProxyType({"svhn": "svhn-eights-steady"})
 RECIPES: Mapping[str, str] = MappingProxyType(
     {name: f"full-{name}" for name in ("cifar10", "cifar100", "svhn", "omniglot")}
 )
