@@ -43,12 +43,12 @@ def choices(rows: Rows, regime: str = "honest") -> str:
     }
     table = []
     for group in sorted(groups, key=lambda group: (list(BENCHMARKS).index(group[0]), *group[1:])):
-        dataset, method, _ = group
+        dataset, method, everything = group
         candidates = {config: means for config, trials in groups[group].items() if (means := finished(trials))}
         ranked = sorted(candidates, key=lambda config: (-len(candidates[config]), -fmean(candidates[config].values())))
         for config in ranked:
             splits, trials = candidates[config], groups[group][config]
-            name = f"**`{config}`**" if chosen(dataset, method, config) else f"`{config}`"
+            name = f"**`{config}`**" if chosen(dataset, method, config, everything) else f"`{config}`"
             table.append(
                 {
                     "dataset": BENCHMARKS[dataset].title,
@@ -88,13 +88,13 @@ def of_counts(trials: Sequence[Mapping[int | str, float]], counts: Collection[in
     }
 
 
-def chosen(dataset: str, method: str, config: str) -> bool:
+def chosen(dataset: str, method: str, config: str, everything: bool) -> bool:
     """Whether `default` stands for a candidate; of `medi`, which then trains for longer, whether for its recipe."""
     if method == "medi" and dataset in WINNERS:
         recipe, _ = WINNERS[dataset]
         return config in {f"{recipe}-{reading}" for reading in READINGS}
     candidate = METHODS[method].configs.get(config)
-    return candidate is not None and candidate == METHODS[method].config("default", dataset)
+    return candidate is not None and candidate == METHODS[method].config("default", dataset, everything=everything)
 
 
 def difference(splits: Mapping[Split, float], first: Mapping[Split, float]) -> str:

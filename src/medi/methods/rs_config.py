@@ -243,7 +243,7 @@ CHOSEN: Mapping[str, str] = MappingProxyType(
         "glyphs": "cpu",
         "rules": "cpu",
         "cifar100": "cifar100",
-        "svhn": "svhn-eights",
+        "svhn": "svhn-even-light-sgd-top2",
         "omniglot": "characters-last-long",
     }
 )
