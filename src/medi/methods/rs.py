@@ -7,7 +7,7 @@ of their largest features are equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict, replace
 from types import MappingProxyType
@@ -216,14 +216,10 @@ class RSLearner(AdaptingLearner):
         training moves its own, and its pair labels with them, so that a low loss says little. With too few observations
         to have neighbours of their class, there is one training.
         """
-        config, neighbours = self.config, min(NEIGHBOURS, len(images) // (2 * k))
-        if neighbours == 0 or (config.restarts == 1 and config.steady is None):
+        config = self.config
+        fit = self.judge(images, k) if config.restarts > 1 or config.steady is not None else None
+        if fit is None:
             return self.attempt(images, k, groups, desk)
-        near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
-
-        def fit(model: nn.Module) -> float:
-            return agreement(self.answers(model, images).argmax(1), near)
-
         desks = [replace(desk, seed=desk.seed + APART * number) for number in range(config.restarts)]
         models = [self.attempt(images, k, groups, one) for one in desks]
         fits = [fit(model) for model in models]
@@ -239,6 +235,14 @@ class RSLearner(AdaptingLearner):
         stays = (after := fit(steadied)) >= UNMERGED * fits[best]
         desk.reporter.say(f"rs: steadied, it is {after:.3f}{'' if stays else '; what there was before stays'}.")
         return steadied if stays else models[best]
+
+    def judge(self, images: Tensor, k: int) -> Callable[[nn.Module], float] | None:
+        """How well a model's clusters of a bag agree with nearest neighbours; None where there are too few images."""
+        neighbours = min(NEIGHBOURS, len(images) // (2 * k))  # at most half the images of a class
+        if neighbours == 0:
+            return None
+        near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
+        return lambda model: agreement(self.answers(model, images).argmax(1), near)
 
     def answers(self, model: nn.Module, images: Tensor) -> Tensor:
         """What a network makes of the observations, each on its own."""
