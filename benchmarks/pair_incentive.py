@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medi.methods.rs import EPS
+from medi.methods.rs_loss import EPS
 
 GRID = 400
 
@@ -43,6 +43,9 @@ SETTINGS = (
     Setting(2, 32, 64, 50.0),
     Setting(2, 4, 32, 50.0),
     Setting(2, 4, 32, 5.0),
+    Setting(5, 8, 32, 50.0),
+    Setting(5, 8, 32, 0.5),
+    Setting(3, 8, 32, 50.0),
 )
 
 

@@ -1,18 +1,20 @@
-"""Does agreement with neighbours tell which of several trainings of RS on a bag is a good one?
+"""Do nearest neighbours tell which of several trainings of RS on a bag is a good one?
 
     python benchmarks/restarts.py --device cuda --out restarts.json
     python benchmarks/restarts.py --table results/diagnose/restarts.json
 
 Held-out known digits play novel, and all of their images but those asked about are observed, as in `medi bench choose`.
-For every split: the agreement of each training's clusters with nearest neighbours and its ACC, which of them stays, and
-both for what comes of that one after it was steadied. Needs MEDI_DATA.
+For every split: how well each training's clusters fit nearest neighbours, and its ACC; which of them stays; and both
+for that one after it was steadied. Needs MEDI_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -35,45 +37,50 @@ HELD_OUT, SPLITS = 3, (0, 5)
 
 
 def measure(benchmark: Benchmark, run: Run, desk: Desk) -> dict[str, Any]:
-    """The trainings on everything that is observed of a benchmark's novel classes."""
+    """The trainings on all that is observed of a benchmark's novel classes, as a run of `medi bench` has them."""
     (questions,) = draw_tasks(benchmark, run, episodes=1)
     learner = train_learner(run, benchmark, desk)
     assert isinstance(learner, RSLearner)
-    models: list[nn.Module] = []
-    attempt = learner.attempt
-
-    def noted(*arguments: Any) -> nn.Module:
-        models.append(attempt(*arguments))
-        return models[-1]
-
-    learner.attempt = noted  # type: ignore[method-assign, assignment]
-    generator = torch.Generator(desk.device).manual_seed(run.seed)
-    (kept,) = learner.discover(questions.images, questions.bag, questions.way, generator).models
-    fit = learner.judge(questions.images[questions.bag[0]], questions.way)
-    assert fit is not None
+    images, k = questions.images[questions.bag[0]], questions.way
     asked, labels = questions.images[questions.query[0]], questions.labels[0].cpu()
-    pairs = [(fit(model), acc(labels, learner.answers(model, asked).argmax(1).cpu())) for model in (*models, kept)]
-    *trainings, result = [{"agreement": round(a, 4), "acc": round(float(b), 4)} for a, b in pairs]
-    best = max(range(len(trainings)), key=lambda number: pairs[number][0])
-    return {"trainings": trainings, "kept": best, "result": result}
+    generator = torch.Generator(desk.device).manual_seed(run.seed)
+    desk = replace(desk, seed=learner.seeds(1, generator)[0])
+
+    def seen(fit: float, model: nn.Module) -> dict[str, float]:
+        right = acc(labels, learner.answers(model, asked).argmax(1).cpu())
+        return {"fit": round(fit, 4), "acc": round(float(right), 4)}
+
+    fit = learner.judge(images, k)
+    assert fit is not None
+    tried = learner.tries(fit, images, k, None, desk)
+    found: dict[str, Any] = {
+        "trainings": [seen(*training) for training in zip(tried.fits, tried.models, strict=True)],
+        "kept": tried.best,
+    }
+    if learner.config.steady is not None:
+        model = learner.steadied(tried, learner.config.steady, images, k, None, desk)
+        found["steadied"] = seen(fit(model), model)
+    return found
 
 
 def table(found: dict[str, Any]) -> str:
-    """A Markdown table: ACC in percent, and agreement in brackets."""
+    """A Markdown table: ACC in percent, and in brackets how well clusters fit neighbours."""
 
     def shown(training: dict[str, Any]) -> str:
         known = "" if training["acc"] is None else f"{100 * training['acc']:.1f} "
-        return f"{known}({training['agreement']:.3f})"
+        return f"{known}({training['fit']:.3f})"
 
     lines = [
-        "| digits | the first training | the best by agreement | ACC of all | that one steadied |",
+        "| digits | the first training | the one that stays | of all eight | that one steadied |",
         "| --- " * 5 + "|",
     ]
     for row in found["rows"]:
-        trainings, kept = row["trainings"], row["trainings"][row["kept"]]
+        trainings = row["trainings"]
         scores = [100 * training["acc"] for training in trainings if training["acc"] is not None]
-        all_of_them = f"{min(scores):.1f} to {max(scores):.1f}" if len(scores) == len(trainings) else ""
-        cells = (row["digits"], shown(trainings[0]), shown(kept), all_of_them, shown(row["result"]))
+        all_known = len(scores) == len(trainings)
+        spread = f"{min(scores):.1f} to {max(scores):.1f}, mean {fmean(scores):.1f}" if all_known else ""
+        kept, steadied = trainings[row["kept"]], row.get("steadied")
+        cells = (row["digits"], shown(trainings[0]), shown(kept), spread, shown(steadied) if steadied else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

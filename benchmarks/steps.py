@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
-from medi.methods.rs import JointLoss, TwoHeads
+from medi.methods.rs_loss import JointLoss, TwoHeads
 from medi.methods.starts import LabelLoss, turned
 from medi.nets import build, last_stage, place
 from medi.train.devices import choose_device, describe_device, mixed_precision, wait_for

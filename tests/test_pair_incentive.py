@@ -6,7 +6,7 @@ import pytest
 import torch
 from studies import benchmark
 
-from medi.methods.rs import shared_cluster_loss
+from medi.methods.rs_loss import shared_cluster_loss
 
 ROOT = Path(__file__).resolve().parent.parent
 

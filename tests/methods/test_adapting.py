@@ -4,6 +4,7 @@ import io
 import math
 from contextlib import contextmanager
 from dataclasses import replace
+from time import sleep
 
 import pytest
 import torch
@@ -195,6 +196,19 @@ def test_every_config_and_dataset_stands_for_settings(name):
     assert method.config("full", "omniglot") != method.config("full")
 
 
+def test_default_may_differ_between_few_observations_and_all():
+    names = {"default": 0, "few": 1, "all": 2, "full": 3}
+    chosen = {"svhn": "few", "omniglot": "few"}
+    apart = type("Apart", (METHODS["kmeans"],), {"configs": names, "chosen": chosen, "abundant": {"svhn": "all"}})
+
+    def configs(name, everything):
+        return [apart.config(name, dataset, everything=everything) for dataset in ("svhn", "omniglot", "rules", None)]
+
+    assert configs("default", everything=False) == [1, 1, 0, 0]
+    assert configs("default", everything=True) == [2, 1, 0, 0]
+    assert configs("full", everything=True) == [3] * 4
+
+
 class Interrupted(Reporter):
     """Interrupts a training once it has shown so many steps."""
 
@@ -205,6 +219,7 @@ class Interrupted(Reporter):
     @contextmanager
     def track(self, title, total):
         def tick(done, remark=""):
+            sleep(0.2)  # or what is counted of it would be lost in what it takes to go on
             if done >= self.after:
                 raise KeyboardInterrupt
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from sklearn.neighbors import NearestNeighbors
-from torch.nn import functional
 from vectors import KNOWN, NOVEL, bags, generator
 
 from medi.data.augment import augment
@@ -15,11 +13,10 @@ from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.methods.adapting import Stage
 from medi.methods.inner import rank_pairs
-from medi.methods.rs import APART, STEADYING, Outputs, TwoHeads, joint_loss, shared_cluster_loss
 from medi.methods.rs_config import RSConfig
+from medi.methods.rs_loss import Outputs, TwoHeads, joint_loss, shared_cluster_loss
 from medi.methods.starts import Start, linear, started, turned
 from medi.nets import build, last_stage
-from medi.progress import Silent
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
@@ -221,123 +218,6 @@ def test_a_long_training_on_a_bag_is_kept_with_what_the_start_was_learnt_from(gl
         return next(model.parameters())
 
     assert not torch.equal(weights(None), weights(glyphs.novel.images))
-
-
-class Heard(Silent):
-    """Remembers what was said."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-
-def restarted(restarts: int, observed: int = 10, **settings):
-    """A learner of vectors and its bag of three classes."""
-    start = Start("classes", "mlp", batch=16, schedule=Schedule(steps=2))
-    stage = Stage(1, 50, 6, Schedule(steps=1, rate=0.01))
-    config = RSConfig(start, None, stage=stage, known=8, restarts=restarts, **settings)
-    items = torch.cat([(NOVEL.labels == c).nonzero()[:observed, 0] for c in range(3)])
-    return METHODS["rs"](config).fit(KNOWN, Plan(3, observed, desk=Desk())), NOVEL.images[items]
-
-
-def same(one: torch.nn.Module, other: torch.nn.Module) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-
-
-def test_of_several_trainings_on_a_bag_the_one_stays_whose_clusters_agree_best_with_neighbours():
-    learner, images = restarted(6)
-    heard = Heard()
-    desk = Desk(seed=5, reporter=heard)
-    kept = learner.adapt(images, 3, None, desk)
-    tries = [learner.attempt(images, 3, None, replace(desk, seed=5 + APART * number)) for number in range(6)]
-    with torch.no_grad():
-        points = functional.normalize(learner.start.eval()(images))
-        clusters = [model.eval()(images).argmax(1) for model in tries]
-    # Five: half the images of a class, where that is less than NEIGHBOURS.
-    near = NearestNeighbors(n_neighbors=5).fit(points.numpy()).kneighbors(return_distance=False)
-    scores = []
-    for labels in clusters:
-        shared = (labels[near] == labels[:, None]).double().mean()
-        chance = (labels[:, None] == labels).double().mean()
-        scores.append(float((shared - chance) / (1 - chance)) if chance < 1 else 0.0)
-    best = scores.index(max(scores))
-    assert best > 0  # or the test would not tell
-    assert [number for number, model in enumerate(tries) if same(kept, model)] == [best]
-    (line,) = heard.lines
-    assert f"{', '.join(f'{score:.3f}' for score in scores)}; {best + 1} stays" in line
-
-
-@pytest.mark.parametrize(("restarts", "steady", "observed"), [(1, None, 10), (4, None, 1), (4, 7.0, 1)])
-def test_a_single_training_is_the_first_of_several_and_all_there_is_without_neighbours(restarts, steady, observed):
-    learner, images = restarted(restarts, observed, steady=steady)
-    heard = Heard()
-    assert same(
-        learner.adapt(images, 3, None, Desk(seed=5, reporter=heard)), learner.attempt(images, 3, None, Desk(seed=5))
-    )
-    assert not heard.lines
-
-
-def test_what_stays_is_trained_on_with_its_own_weight_of_consistency(monkeypatch):
-    monkeypatch.setattr("medi.methods.rs.UNMERGED", 0.0)  # whatever it comes to
-    weights = []
-
-    def noted(*outputs, consistency, **rest):
-        weights.append(float(consistency))
-        return joint_loss(*outputs, consistency=consistency, **rest)
-
-    learner, images = restarted(3, steady=7.0)
-    desk = Desk(seed=5)
-    plain, _ = restarted(3)
-    steadied, expected = learner.adapt(images, 3, None, desk), plain.adapt(images, 3, None, desk)
-    assert not same(steadied, expected)
-    expected.steps.taken.zero_()
-    plain.learn(expected, 7.0, images, 3, None, replace(desk, seed=5 + STEADYING))
-    assert same(steadied, expected)
-    monkeypatch.setattr("medi.methods.rs.joint_loss", noted)
-    learner.adapt(images, 3, None, desk)
-    assert [max(weights[i : i + 6]) for i in range(0, 24, 6)] == [5.0, 5.0, 5.0, 7.0]
-    assert len(weights) == 24
-
-
-def test_a_single_training_may_be_trained_on_too():
-    steadied, plain = (
-        learner.adapt(images, 3, None, Desk(seed=5)) for learner, images in (restarted(1, steady=7.0), restarted(1))
-    )
-    assert not same(steadied, plain)
-
-
-def test_where_that_merges_clusters_what_there_was_before_stays(monkeypatch):
-    learner, images = restarted(3, steady=7.0)
-    original = type(learner).learn
-
-    def merging(self, model, consistency, *rest):
-        original(self, model, consistency, *rest)
-        if consistency == 7.0:
-            torch.nn.init.zeros_(model.novel.weight)  # every image in one cluster
-
-    monkeypatch.setattr(type(learner), "learn", merging)
-    heard = Heard()
-    kept = learner.adapt(images, 3, None, Desk(seed=5, reporter=heard))
-    plain, _ = restarted(3)
-    assert same(kept, plain.adapt(images, 3, None, Desk(seed=5)))
-    assert "steadied, it is 0.000; what there was before stays" in heard.lines[-1]
-
-
-def test_trainings_are_shared_by_settings_that_differ_in_their_number_and_what_follows(tmp_path, monkeypatch):
-    monkeypatch.setattr("medi.methods.adapting.KEPT", 1)
-    for restarts, steady, kept in ((1, None, 1), (3, None, 3), (2, None, 3), (3, 7.0, 4), (2, 7.0, 5), (3, 8.0, 6)):
-        learner, images = restarted(restarts, steady=steady)
-        first = learner.adapt(images, 3, None, Desk(seed=5, folder=tmp_path))
-        assert len(list(tmp_path.glob("rs-*.safetensors"))) == kept
-        assert same(first, learner.adapt(images, 3, None, Desk(seed=5, folder=tmp_path)))  # found again
-        assert len(list(tmp_path.glob("rs-*.safetensors"))) == kept
-
-
-def test_something_has_to_be_trained():
-    with pytest.raises(InputError, match="restarts=0"):
-        RSConfig(restarts=0)
 
 
 def test_a_second_stage_without_images_is_refused():

@@ -54,18 +54,19 @@ def nearest(points: Tensor, count: int) -> Tensor:
     n = len(points)
     if not 1 <= count < n:
         raise InputError(f"{count} neighbours of {n} points: give 1 to {n - 1}.")
-    found = []
-    for rows in torch.split(
-        torch.arange(n, device=points.device), episodes_at_once(4 * n * points.element_size(), points.device)
-    ):
+    found = torch.empty(n, count, dtype=torch.int64, device=points.device)  # parts to join would scatter memory
+    size = episodes_at_once(4 * n * points.element_size(), points.device)
+    for rows in torch.split(torch.arange(n, device=points.device), size):
         distances = squared_distances(points[None, rows], points[None])[0]
         distances.scatter_(1, rows[:, None], torch.inf)
-        found.append(distances.topk(count, largest=False).indices)
-    return torch.cat(found)
+        found[rows] = distances.topk(count, largest=False).indices
+    return found
 
 
 def agreement(labels: Tensor, neighbours: Tensor) -> float:
     """How much more often an item shares its cluster with its neighbours than with any item.
+
+    It does not see that clusters have merged: that lets neighbours share more, and chance as well.
 
     Args:
         labels: (n,) int64, clusters.
@@ -77,3 +78,22 @@ def agreement(labels: Tensor, neighbours: Tensor) -> float:
     shared = float((labels[neighbours] == labels[:, None]).double().mean())
     chance = float((labels.bincount().double() / len(labels)).square().sum())
     return (shared - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def information(labels: Tensor, neighbours: Tensor) -> float:
+    """What the cluster of an item tells about that of a neighbour: their mutual information.
+
+    Clusters that merge can only lose some, and to cut a cluster at random gains none.
+
+    Args:
+        labels: (n,) int64, clusters.
+        neighbours: (n, m), indices of each item's neighbours.
+
+    Returns:
+        In nats: 0 where neighbours are as by chance or there is one cluster, at most the logarithm of their number.
+    """
+    k = int(labels.max()) + 1
+    pairs = labels[:, None] * k + labels[neighbours]
+    joint = pairs.flatten().bincount(minlength=k * k).view(k, k).double() / neighbours.numel()
+    apart = joint.sum(1, keepdim=True) * joint.sum(0)
+    return float(torch.where(joint > 0, joint * (joint / apart).log(), 0).sum())

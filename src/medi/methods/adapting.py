@@ -167,8 +167,13 @@ class AdaptingLearner(Learner):
 
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> AdaptedClustering:
         """Train on each bag in turn."""
-        seeds = torch.randint(2**31, (len(bag),), generator=generator, device=generator.device).tolist()
-        return self.cluster(encoded, bag, k, seeds)
+        return self.cluster(encoded, bag, k, self.seeds(len(bag), generator))
+
+    @staticmethod
+    def seeds(bags: int, generator: torch.Generator) -> list[int]:
+        """A seed for each of so many bags."""
+        found: list[int] = torch.randint(2**31, (bags,), generator=generator, device=generator.device).tolist()
+        return found
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> AdaptedClustering:
         """The same training with the true groups in place of what the method thinks of them."""

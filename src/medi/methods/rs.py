@@ -17,141 +17,46 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.cluster.neighbours import agreement, nearest
+from medi.cluster.neighbours import agreement, information, nearest
 from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.inner import label_pairs, rank_pairs
+from medi.methods.inner import label_pairs
 from medi.methods.rs_config import CHOSEN, CHOSEN_FOR_ALL, CONFIGS, RECIPES, RSConfig
-from medi.methods.starts import LabelLoss, linear, started
+from medi.methods.rs_loss import JointLoss, TwoHeads, head_of
+from medi.methods.starts import LabelLoss, started
 from medi.nets import Network, last_stage
 from medi.nets.encode import network_encoder
 from medi.train.loop import Desk, train
 from medi.train.replay import replayed
 
-EPS = 1e-7
-"""Added to probabilities whose logarithm is taken."""
-
 NEIGHBOURS = 10
-"""Of each observation, by which trainings on a bag are compared; fewer where more would be of other classes."""
+"""Of each observation, by which trainings on a bag are compared; at most half of what a class has on average."""
+
+JUDGES = {"agreement": agreement, "information": information}
+"""What says how well clusters (n,) fit neighbours (n, m); more is better."""
 
 APART = 1_000_000_007
-"""Between the seeds of such trainings, so that they are not those of another bag."""
+"""Between the seeds of such trainings: far, so that they are hardly ever those of another bag."""
 
 STEADYING = 77
 """From the seed of a bag to that of the training that steadies its clusters."""
 
-UNMERGED = 0.95
-"""Steadied clusters stay where they agree with neighbours at least so well, as a part of what the ones before did."""
+NEARLY = 0.95
+"""Steadied clusters stay where they fit neighbours at least so well, as a part of how well the ones before do."""
 
 
-class Outputs(NamedTuple):
-    """Features (n, d) and logits (n, known classes) and (n, novel classes)."""
+class Tried(NamedTuple):
+    """Trainings on the same bag, and how well the clusters of each fit nearest neighbours."""
 
-    features: Tensor
-    known: Tensor
-    novel: Tensor
+    models: list[TwoHeads]
+    fits: list[float]
 
-
-def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
-    """Binary cross-entropy of p_i . p'_j over all ordered pairs; zero for no items at all.
-
-    Args:
-        p: (n, k) probabilities of one view.
-        other: (n, k) probabilities of another view.
-        similar: (n, n) of ones and zeros.
-    """
-    if not len(p):
-        return p.sum()  # a mean of nothing would not be a number
-    together = (p @ other.mT).clamp(max=1)  # it may round up
-    # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
-    return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()
-
-
-def joint_loss(
-    view: Outputs,
-    other: Outputs,
-    labels: Tensor,
-    *,
-    top: int,
-    consistency: Tensor | float,
-    similar: Tensor | None = None,
-) -> Tensor:
-    """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
-
-    Args:
-        view: Outputs for n items, the known ones first.
-        other: Outputs for another augmentation of the same items.
-        labels: (known,) classes of the known items.
-        top: Size of the sets of largest features.
-        consistency: Weight of the agreement.
-        similar: (novel, novel) pair labels to use instead of rank statistics: for the oracle.
-    """
-    known = len(labels)
-    if similar is None:
-        similar = rank_pairs(view.features[known:].detach(), top)
-    p, p_other = view.novel.softmax(-1), other.novel.softmax(-1)
-    agreement = functional.mse_loss(view.known.softmax(-1), other.known.softmax(-1)) + functional.mse_loss(p, p_other)
-    return (
-        functional.cross_entropy(view.known[:known], labels)
-        + shared_cluster_loss(p[known:], p_other[known:], similar)
-        + consistency * agreement
-    )
-
-
-class TwoHeads(nn.Module):
-    """A network with a head for the known classes and one for the novel classes."""
-
-    def __init__(self, network: Network, known: nn.Module, novel: nn.Module) -> None:
-        super().__init__()
-        self.network, self.known, self.novel, self.steps = network, known, novel, StepCount()
-
-    def outputs(self, images: Tensor) -> Outputs:
-        """Features and the logits of both heads for images (n, …), in full precision."""
-        features = self.network(images).relu().float()
-        with torch.autocast(images.device.type, enabled=False):  # two views of an image are to agree to every digit
-            return Outputs(features, self.known(features), self.novel(features))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits (n, k) of the novel classes."""
-        return self.outputs(images).novel
-
-
-class JointLoss(nn.Module):
-    """The loss of a step on the bag as a function of tensors alone, so that it can be recorded.
-
-    Args:
-        model: What is trained.
-        top: Size of the sets of largest features.
-    """
-
-    def __init__(self, model: TwoHeads, top: int) -> None:
-        super().__init__()
-        self.model, self.top = model, top
-
-    def forward(self, images: Tensor, labels: Tensor, consistency: Tensor, *similar: Tensor) -> Tensor:
-        """The loss of two views of the same items.
-
-        Args:
-            images: (2 n, …), floats: one view of all items, the known ones first, then the other view.
-            labels: (known,) classes of the known items.
-            consistency: (), weight of the agreement.
-            similar: Nothing, or (novel, novel) pair labels for the oracle.
-        """
-        both = self.model.outputs(images)
-        view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
-        with torch.autocast(images.device.type, enabled=False):  # logarithms near 0 need every digit
-            told = similar[0] if similar else None
-            return joint_loss(view, other, labels, top=self.top, consistency=consistency, similar=told)
-
-
-def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Module:
-    """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
-    if hidden is None:
-        return linear(width, outputs, desk)
-    first = linear(width, hidden, desk, stream=2)
-    return nn.Sequential(first, nn.BatchNorm1d(hidden).to(desk.device), nn.ReLU(), linear(hidden, outputs, desk))
+    @property
+    def best(self) -> int:
+        """The number of the training that fits best."""
+        return max(range(len(self.fits)), key=self.fits.__getitem__)
 
 
 class RS(Method):
@@ -210,39 +115,53 @@ class RSLearner(AdaptingLearner):
         self.config, self.augmentation = config, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
-        """Of so many trainings, each from a novel head of its own, the best; that one is trained on, where asked for.
-
-        The best has clusters that agree most with nearest neighbours, by features from before any of them: each
-        training moves its own, and its pair labels with them, so that a low loss says little. With too few observations
-        to have neighbours of their class, there is one training.
-        """
-        config = self.config
-        fit = self.judge(images, k) if config.restarts > 1 or config.steady is not None else None
+        """One training, or the best of several; that one is trained on, where asked for."""
+        several = self.config.restarts > 1 or self.config.steady is not None
+        fit = self.judge(images, k) if several else None
         if fit is None:
             return self.attempt(images, k, groups, desk)
-        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(config.restarts)]
-        models = [self.attempt(images, k, groups, one) for one in desks]
-        fits = [fit(model) for model in models]
-        best = max(range(len(models)), key=fits.__getitem__)
-        listed = ", ".join(f"{value:.3f}" for value in fits)
-        desk.reporter.say(f"rs: agreement of clusters with neighbours after each training: {listed}; {best + 1} stays.")
-        if config.steady is None:
-            return models[best]
-        steadied = deepcopy(models[best])
-        steadied.steps = StepCount()
-        more = {"steady": config.steady, "of": config.restarts}
-        self.learn(steadied, config.steady, images, k, groups, replace(desk, seed=desk.seed + STEADYING), more)
-        stays = (after := fit(steadied)) >= UNMERGED * fits[best]
+        tried = self.tries(fit, images, k, groups, desk)
+        model, before = tried.models[tried.best], tried.fits[tried.best]
+        listed = ", ".join(f"{value:.3f}" for value in tried.fits)
+        desk.reporter.say(
+            f"rs: {self.config.judge} of clusters with neighbours, by training: {listed}; {tried.best + 1} stays."
+        )
+        if self.config.steady is None:
+            return model
+        steadied = self.steadied(tried, self.config.steady, images, k, groups, desk)
+        stays = (after := fit(steadied)) >= NEARLY * before
         desk.reporter.say(f"rs: steadied, it is {after:.3f}{'' if stays else '; what there was before stays'}.")
-        return steadied if stays else models[best]
+        return steadied if stays else model
 
     def judge(self, images: Tensor, k: int) -> Callable[[nn.Module], float] | None:
-        """How well a model's clusters of a bag agree with nearest neighbours; None where there are too few images."""
-        neighbours = min(NEIGHBOURS, len(images) // (2 * k))  # at most half the images of a class
+        """How well a model's clusters fit nearest neighbours in the bag; None where it has too few images for any.
+
+        Neighbours are by features from before any training on the bag: each moves its own, and its pair labels with
+        them, so that a low loss says little.
+        """
+        neighbours = min(NEIGHBOURS, len(images) // (2 * k))
         if neighbours == 0:
             return None
         near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
-        return lambda model: agreement(self.answers(model, images).argmax(1), near)
+        return lambda model: JUDGES[self.config.judge](self.answers(model, images).argmax(1), near)
+
+    def tries(
+        self, fit: Callable[[nn.Module], float], images: Tensor, k: int, groups: Tensor | None, desk: Desk
+    ) -> Tried:
+        """As many trainings as there are to be, each from a novel head of its own; the first is that of `attempt`."""
+        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(self.config.restarts)]
+        models = [self.attempt(images, k, groups, one) for one in desks]
+        return Tried(models, [fit(model) for model in models])
+
+    def steadied(
+        self, tried: Tried, consistency: float, images: Tensor, k: int, groups: Tensor | None, desk: Desk
+    ) -> TwoHeads:
+        """The best of some trainings, trained on with another weight of consistency."""
+        model = deepcopy(tried.models[tried.best])
+        model.steps = StepCount()
+        desk = replace(desk, seed=desk.seed + STEADYING)
+        self.learn(model, consistency, images, k, groups, desk, {"steady": consistency, "from": tried.best})
+        return model
 
     def answers(self, model: nn.Module, images: Tensor) -> Tensor:
         """What a network makes of the observations, each on its own."""
