@@ -1,7 +1,6 @@
 """`benchmarks/restarts.py`: what it notes is what RS does, and the page's table is that of the committed results."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ from medi.bench.rows import read_rows
 from medi.data.benchmarks import Benchmark
 from medi.methods.adapting import Stage
 from medi.methods.rs import RS
-from medi.methods.rs_config import CPU
+from medi.methods.rs_config import RSConfig
+from medi.methods.starts import Start
 from medi.progress import Silent
 from medi.train.loop import Desk
 from medi.train.schedule import Schedule
@@ -25,8 +25,8 @@ FOUND = json.loads((ROOT / "results" / "diagnose" / "restarts.json").read_text()
 
 @pytest.mark.parametrize("steady", [None, 1.0])
 def test_what_stays_and_its_acc_are_those_of_a_run(glyphs: Benchmark, monkeypatch, tmp_path, steady):
-    start = replace(CPU.start, schedule=Schedule(steps=20))
-    config = replace(CPU, start=start, stage=Stage(1, 20, 20, Schedule(steps=1)), restarts=3, steady=steady)
+    start = Start("classes", "conv4", batch=16, schedule=Schedule(steps=4))
+    config = RSConfig(start, None, stage=Stage(1, 12, 4, Schedule(steps=1)), known=4, restarts=3, steady=steady)
     monkeypatch.setattr(RS, "configs", {"small": config})
     monkeypatch.setattr("medi.methods.rs.NEARLY", 0.0)
     run = Run("glyphs", "rs", "small", None, 3, ALL, "honest", "pooled", 2)
