@@ -2,17 +2,18 @@
 
 import re
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 import render
 
-from medi.bench.grid import Run
+from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.bench.run import config_of, same_settings
 from medi.methods import method_of
 from medi.methods.medi import READINGS, WINNERS
 from medi.methods.mm import MM
+from medi.methods.rs import RS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,6 +84,32 @@ def first_of_trials(file: str, dataset: str, method: str) -> str:
 def test_what_default_stands_for_is_the_first_of_the_committed_trials(file, dataset, method):
     best, everything = first_of_trials(file, dataset, method), file.startswith("abundant")
     assert method_of(method).config("default", dataset, everything=everything) == method_of(method).config(best)
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """Mean, and standard deviation where there are several."""
+    mean = f"{fmean(values):.1f}"
+    return f"{mean} ± {stdev(values):.1f}" if len(values) > 1 else mean
+
+
+def test_the_settings_of_rs_on_svhn_are_told_with_what_came_of_each():
+    def found(config: str, *files: str) -> list[float]:
+        rows = [row for file in files for row in read_rows(ROOT / "results" / f"{file}.jsonl")]
+        of = ("svhn", "rs", config, ALL)
+        return [
+            100 * row["acc"]
+            for row in rows
+            if (row["dataset"], row["method"], row["config"], row["observations"]) == of
+        ]
+
+    text = (ROOT / "docs" / "baselines.md").read_text().partition("### What was chosen, and what came of it")[2]
+    lines = re.findall(r"^\| `(\S+)`.* \|(.*)\|(.*)\|(.*)\|$", text.partition("###")[0], re.MULTILINE)
+    assert len(lines) == 6
+    for config, *cells in lines:
+        novel = found("default" if RS.abundant["svhn"] == config else config, "abundant/results", "earlier/results")
+        twos, threes = found(config, "abundant/choices"), found(config, "abundant/threes")
+        means = [f"{fmean(accs):.1f}" if accs else "" for accs in (twos, threes)]
+        assert [cell.strip() for cell in cells] == [*means, mean_and_spread(novel)], config
 
 
 def trials_of_medi(dataset: str, regime: str = "honest") -> dict[str, float]:
