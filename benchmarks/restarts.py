@@ -71,7 +71,7 @@ def table(found: dict[str, Any]) -> str:
         return f"{known}({training['fit']:.3f})"
 
     lines = [
-        "| digits | the first training | the one that stays | of all eight | that one steadied |",
+        "| digits | the first training | the one that stays | of all of them | that one steadied |",
         "| --- " * 5 + "|",
     ]
     for row in found["rows"]:
