@@ -78,22 +78,3 @@ def agreement(labels: Tensor, neighbours: Tensor) -> float:
     shared = float((labels[neighbours] == labels[:, None]).double().mean())
     chance = float((labels.bincount().double() / len(labels)).square().sum())
     return (shared - chance) / (1 - chance) if chance < 1 else 0.0
-
-
-def information(labels: Tensor, neighbours: Tensor) -> float:
-    """What the cluster of an item tells about that of a neighbour: their mutual information.
-
-    Clusters that merge can only lose some, and to cut a cluster at random gains none.
-
-    Args:
-        labels: (n,) int64, clusters.
-        neighbours: (n, m), indices of each item's neighbours.
-
-    Returns:
-        In nats: 0 where neighbours are as by chance or there is one cluster, at most the logarithm of their number.
-    """
-    k = int(labels.max()) + 1
-    pairs = labels[:, None] * k + labels[neighbours]
-    joint = pairs.flatten().bincount(minlength=k * k).view(k, k).double() / neighbours.numel()
-    apart = joint.sum(1, keepdim=True) * joint.sum(0)
-    return float(torch.where(joint > 0, joint * (joint / apart).log(), 0).sum())

@@ -27,7 +27,7 @@ from medi.errors import InputError, unknown_name
 from medi.tasks.views import ViewsConfig
 from medi.train.loop import Desk
 
-AFTER_TRAINING = ("grouping", "readout", "restarts", "judge", "steady")
+AFTER_TRAINING = ("grouping", "readout", "restarts", "steady")
 """Settings of a method that say how clusters are read off what was learnt, or what is done with several trainings."""
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.cluster.neighbours import agreement, information, nearest
+from medi.cluster.neighbours import agreement, nearest
 from medi.data.augment import augment
 from medi.data.images import ImageSet
 from medi.methods.adapting import AdaptingLearner, StepCount, ramp
@@ -33,9 +33,6 @@ from medi.train.replay import replayed
 
 NEIGHBOURS = 10
 """Of each observation, by which trainings on a bag are compared; at most half of what a class has on average."""
-
-JUDGES = {"agreement": agreement, "information": information}
-"""What says how well clusters (n,) fit neighbours (n, m); more is better."""
 
 APART = 1_000_000_007
 """Between the seeds of such trainings: far, so that they are hardly ever those of another bag."""
@@ -123,9 +120,7 @@ class RSLearner(AdaptingLearner):
         tried = self.tries(fit, images, k, groups, desk)
         model, before = tried.models[tried.best], tried.fits[tried.best]
         listed = ", ".join(f"{value:.3f}" for value in tried.fits)
-        desk.reporter.say(
-            f"rs: {self.config.judge} of clusters with neighbours, by training: {listed}; {tried.best + 1} stays."
-        )
+        desk.reporter.say(f"rs: agreement of clusters with neighbours, by training: {listed}; {tried.best + 1} stays.")
         if self.config.steady is None:
             return model
         steadied = self.steadied(tried, self.config.steady, images, k, groups, desk)
@@ -143,14 +138,16 @@ class RSLearner(AdaptingLearner):
         if neighbours == 0:
             return None
         near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
-        return lambda model: JUDGES[self.config.judge](self.answers(model, images).argmax(1), near)
+        return lambda model: agreement(self.answers(model, images).argmax(1), near)
 
     def tries(
         self, fit: Callable[[nn.Module], float], images: Tensor, k: int, groups: Tensor | None, desk: Desk
     ) -> Tried:
         """As many trainings as there are to be, each from a novel head of its own; the first is that of `attempt`."""
-        desks = [replace(desk, seed=desk.seed + APART * number) for number in range(self.config.restarts)]
-        models = [self.attempt(images, k, groups, one) for one in desks]
+        models = []
+        for number in range(self.config.restarts):
+            desk.reporter.say(f"rs: training {number + 1} of {self.config.restarts} on the observations")
+            models.append(self.attempt(images, k, groups, replace(desk, seed=desk.seed + APART * number)))
         return Tried(models, [fit(model) for model in models])
 
     def steadied(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
 
 from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.errors import InputError
@@ -40,10 +39,9 @@ class RSConfig:
         stage: Training on the observations.
         known: Known images beside the observations in each of its gradient steps.
         each: Observations in a step for each novel class, on average, instead of the stage's batch; None for that.
-        restarts: Trainings on the observations, each from a novel head of its own; of several the one stays that fits
-            nearest neighbours best. With fewer than two observations a class there is one, and nothing steadied.
-        judge: What of clusters and neighbours tells how well they fit: their agreement, or the information of a
-            neighbour's cluster about one's own, which clusters lose when they merge.
+        restarts: Trainings on the observations, each from a novel head of its own; of several the one stays whose
+            clusters agree best with nearest neighbours. With fewer than two observations a class there is one training,
+            and nothing steadied.
         steady: Final weight of consistency in a further training, on from the one that stays; None for no further one.
         top: Size of the sets of largest features.
         consistency: Final weight of the squared difference between two views of an image.
@@ -60,7 +58,6 @@ class RSConfig:
     known: int = 64
     each: int | None = None
     restarts: int = 1
-    judge: Literal["agreement", "information"] = "agreement"
     steady: float | None = None
     top: int = 5
     consistency: float = 5.0
@@ -186,7 +183,6 @@ def _few_a_step() -> dict[str, RSConfig]:
         "svhn-eights": eights,
         "svhn-eights-restarts": replace(eights, restarts=8),
         "svhn-eights-steady": replace(eights, restarts=8, steady=50.0),
-        "svhn-eights-informed": replace(eights, restarts=8, judge="information", steady=50.0),
         "svhn-fours-top2": replace(fours, top=2),
         "svhn-slim-eights": slim,
         "svhn-slim-eights-top2": replace(slim, top=2),
