@@ -25,16 +25,16 @@ import numpy as np
 import torch
 
 from medi.bench.run import describe_run
-from medi.cluster.choose_k import Pool, by_silhouette, calibrate, estimate
 from medi.cluster.rivals import dtc_probe
-from medi.cluster.trees import ward
+from medi.cluster.ward import ward
 from medi.data.benchmarks import load
-from medi.data.images import ImageSet
-from medi.files import append_to_journal, read_journal
+from medi.data.imageset import ImageSet
+from medi.discovery.count import Pool, by_silhouette, calibrate, estimate
 from medi.methods.base import Plan
 from medi.methods.mp import MP, MPConfig
-from medi.progress import Reporter
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.files import append_to_journal, read_journal
+from medi.runtime.progress import Reporter
 from medi.train.schedule import Schedule
 
 WAYS, SIZES = (5, 10, 20), (3, 5, 10, 20)
@@ -44,11 +44,11 @@ CONFIG = MPConfig(queries=5, images=200, schedule=Schedule(steps=150, rate=3e-3)
 
 def embed(name: str, folder: Path | None) -> tuple[Pool, Pool]:
     """Points of known classes that the network has not seen, and of novel ones; at most 30 items a class."""
-    benchmark, desk = load(name), Desk(folder=folder, reporter=Reporter())
+    benchmark, context = load(name), Context(folder=folder, reporter=Reporter())
     known = benchmark.known
     order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(0)).tolist()
     half = known.n_classes // 2
-    plan = Plan(way=20, observations=5, queries=5, augmentation=benchmark.facts.augmentation, desk=desk)
+    plan = Plan(way=20, observations=5, queries=5, augmentation=benchmark.facts.augmentation, context=context)
     learner = MP(CONFIG).fit(known.of_classes(order[:half]), plan)
 
     def pool(classes: ImageSet) -> Pool:

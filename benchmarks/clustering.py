@@ -18,7 +18,7 @@ import torch
 from medi.cluster.balanced import balanced_kmeans
 from medi.cluster.kmeans import describe, kmeans
 from medi.metrics import score_episodes
-from medi.train.devices import describe_device
+from medi.runtime.devices import describe_device
 
 EPISODES, POINTS = 200, 5
 SEARCHES = {

@@ -40,11 +40,11 @@ from costs import clock, count, exponent, figures, in_place_of_loops, peak
 from torch import Tensor
 
 import medi
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.files import input_errors, make_folder, write_atomically
 from medi.methods import Learner
-from medi.train.devices import choose_device, describe_device
+from medi.runtime.devices import choose_device, describe_device
+from medi.runtime.files import input_errors, make_folder, write_atomically
 from medi.train.loop import _Run
 
 FACTORS = (1, 2, 4)
@@ -64,7 +64,7 @@ def measure_training(
     entry: Entry, known: ImageSet, shape: Shape, repeats: int
 ) -> tuple[list[dict[str, Any]], Learner | None]:
     """Costs of a step of each stage that is trained before any bag, and the learner."""
-    device, config = known.images.device, entry.config(shape)
+    device, config = known.images.device, entry.preset(shape)
     flops: dict[str, int] = {}
     stages: list[dict[str, Any]] = []
 
@@ -172,7 +172,7 @@ def step_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[s
 def discovery_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[str, float]:
     """Costs of a discovery by a network that has learnt nothing: they are the same."""
     with in_place_of_loops(lambda run: None):
-        learner = entry.make(entry.config(shape)).fit(known, shape.plan(known.images.device))
+        learner = entry.make(entry.preset(shape)).fit(known, shape.plan(known.images.device))
     return measure_discovery(entry, learner, shape, known.images.device, repeats, whole=False)
 
 

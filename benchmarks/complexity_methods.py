@@ -9,8 +9,10 @@ from typing import Any
 import torch
 
 from medi.data.facts import BENCHMARKS
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods import Plan
+from medi.methods.cata_views import CONFIGS as VIEWS
+from medi.methods.cata_views import ViewsConfig, find_views
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans, KMeansConfig
@@ -18,12 +20,10 @@ from medi.methods.mcl import MCL
 from medi.methods.medi import READINGS, Medi, MediConfig
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MP, MPConfig
+from medi.methods.pretraining import CPU
 from medi.methods.recipe import Recipe, Tasks
 from medi.methods.rs import RS
-from medi.methods.starts import CPU
-from medi.tasks.views import CONFIGS as VIEWS
-from medi.tasks.views import ViewsConfig, find_views
-from medi.train.loop import Desk
+from medi.runtime.context import Context
 
 NETWORK, ITEM = "conv4", (3, 32, 32)
 CLASSES, EACH = 20, 80
@@ -74,7 +74,7 @@ class Shape:
     def plan(self, device: torch.device) -> Plan:
         """What learners are trained for."""
         sizes = (self.way, self.images * self.observations, self.images * self.queries)
-        return Plan(*sizes, BENCHMARKS["cifar10"].augmentation, equal_sizes=True, desk=Desk(device))
+        return Plan(*sizes, BENCHMARKS["cifar10"].augmentation, equal_sizes=True, context=Context(device))
 
 
 SHAPES = {False: Shape(), True: Shape(tasks=2, inner=5, small=True)}
@@ -90,7 +90,7 @@ class Cata:
 
     def fit(self, known: ImageSet, plan: Plan) -> None:
         """Train it and ask it for all views; it discovers nothing."""
-        find_views(known, self.config, plan.desk, plan.augmentation)
+        find_views(known, self.config, plan.context, plan.augmentation)
 
 
 @dataclass(frozen=True)
@@ -147,19 +147,19 @@ def views(shape: Shape) -> ViewsConfig:
 
 def classifier(shape: Shape) -> KMeansConfig:
     """K-means on what a classifier of the known classes makes of images; on a CPU, the baselines' classifier."""
-    config = KMeans.configs["features"]
+    config = KMeans.presets["features"]
     batch, schedule = (CPU.batch, CPU.schedule) if shape.small else (config.batch, config.schedule)
     return replace(config, network=NETWORK, batch=shape.images * batch, schedule=schedule)
 
 
 def with_tasks(shape: Shape) -> MPConfig:
     """MP's config with the tasks of a shape."""
-    return replace(MP.configs[shape.config], network=NETWORK, queries=None, images=of_tasks(None, shape))
+    return replace(MP.presets[shape.config], network=NETWORK, queries=None, images=of_tasks(None, shape))
 
 
 def with_steps(shape: Shape) -> MMConfig:
     """MM's config with the tasks and inner steps of a shape."""
-    config = MM.configs["cpu" if shape.small else "pairs"]
+    config = MM.presets["cpu" if shape.small else "pairs"]
     return replace(config, network=NETWORK, tasks=shape.tasks, inner=replace(config.inner, steps=shape.inner))
 
 
@@ -171,7 +171,7 @@ def taught(shape: Shape) -> MediConfig:
     first, second = RECIPE.supervised, RECIPE.tasks
     if shape.small:
         first = first and replace(first, batch=CPU.batch, schedule=CPU.schedule)
-        second = second and Medi.configs["cpu"].members[0].tasks
+        second = second and Medi.presets["cpu"].members[0].tasks
     first = first and replace(first, batch=shape.images * first.batch)
     sizes = {name: shape.images * getattr(second, name) for name in ("observations", "queries", "images") if second}
     second = second and replace(second, **sizes)
@@ -182,7 +182,7 @@ def published(method: Any, first: str, size: str) -> Callable[[Shape], Any]:
     """A published method's own config, but with our network, and `size` of its first stage times the shape's images."""
 
     def config(shape: Shape) -> Any:
-        whole = method.configs[shape.config]
+        whole = method.presets[shape.config]
         stage = getattr(whole, first)
         scaled = replace(stage, network=NETWORK, **{size: shape.images * getattr(stage, size)})
         return replace(whole, **{first: scaled})

@@ -1,7 +1,7 @@
 """Instruments for `complexity.py`: FLOPs, memory and seconds of some work, and what they grow like.
 
 FLOPs are those of convolutions and matrix products, a multiply-add being two; what works element by element (norms,
-pooling, augmentation, sorting) is not among them. Torch's counter sees the products inside `medi.nets.conv` and `vmap`
+pooling, augmentation, sorting) is not among them. Torch's counter sees the products inside `per_task_conv` and `vmap`
 but takes a weight gradient in groups for one without: of t tasks, t times too much. `count` puts that right.
 """
 
@@ -23,7 +23,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from medi.train.devices import wait_for
+from medi.runtime.devices import wait_for
 from medi.train.loop import _Run
 
 

@@ -29,14 +29,14 @@ from torch.nn.functional import avg_pool2d
 from medi.bench.run import describe_run
 from medi.data.augment import to_float
 from medi.data.benchmarks import load
-from medi.data.images import ImageSet
-from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.files import append_to_journal, read_journal
+from medi.data.imageset import ImageSet
+from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.methods.base import Plan
 from medi.methods.mp import MP
 from medi.metrics import acc, ari
-from medi.progress import Reporter
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.files import append_to_journal, read_journal
+from medi.runtime.progress import Reporter
 
 KNOWN, KNOWN_ITEMS = 20, 12
 Encoder = Callable[[Tensor], Tensor]
@@ -78,8 +78,8 @@ def worlds() -> dict[str, tuple[ImageSet, ImageSet, Encoder]]:
     glyphs, rules = load("glyphs"), load("rules")
     half = glyphs.known.n_classes // 2
     first, second = glyphs.known.of_classes(range(half)), glyphs.known.of_classes(range(half, glyphs.known.n_classes))
-    plan = Plan(way=20, observations=5, augmentation=glyphs.facts.augmentation, desk=Desk(reporter=Reporter()))
-    conv4 = MP(MP.config("cpu")).fit(first, plan).encode
+    plan = Plan(way=20, observations=5, augmentation=glyphs.facts.augmentation, context=Context(reporter=Reporter()))
+    conv4 = MP(MP.preset("cpu")).fit(first, plan).encode
     g = torch.Generator().manual_seed(0)
     heaps = replace(second, labels=second.labels[torch.randperm(len(second), generator=g)])
     grey = replace(rules.novel, images=rules.novel.images.float().mean(1, keepdim=True).to(torch.uint8))
@@ -130,7 +130,7 @@ def main() -> None:
         for world, (known, novel, encode) in problems.items():
             old, new = problem(known, novel, seed)
             old = replace(old, images=encode(old.images).clone())
-            found, _ = discover_groups(old, encode(new.images).clone(), DiscoverySettings(), Desk(seed=seed))
+            found, _ = discover_groups(old, encode(new.images).clone(), DiscoveryConfig(), Context(seed=seed))
             diagnosis = found.diagnosis
             row = {
                 "world": world,

@@ -33,10 +33,10 @@ from PIL import Image
 from torch import Tensor
 
 from medi.data.benchmarks import load
-from medi.data.images import ImageSet
-from medi.data.photos import decoding, read_photo
-from medi.nets.pretrained import DEFAULT, _checked_weights, _Pooled, _streamlined, folded
-from medi.train.devices import describe_device
+from medi.data.imageset import ImageSet
+from medi.photos.decode import decoding, read_photo
+from medi.photos.encoders import DEFAULT, _checked_weights, _Pooled, _streamlined, folded
+from medi.runtime.devices import describe_device
 
 SIZE = (500, 400)
 
@@ -138,7 +138,7 @@ def _each(module: torch.nn.Module, images: Tensor, size: int, threads: int) -> N
 
 def decode_one(path: Path) -> int:
     """One photo as the default encoder gets it."""
-    from medi.data.photos import Cut
+    from medi.photos.decode import Cut
 
     with decoding(), path.open("rb") as file:
         return read_photo(file, Cut(224, share=0.875)).pixels.size

@@ -7,9 +7,9 @@ A meta-step: adapt to every task by gradient steps on its observations, score it
 through the steps (second order). Ways:
 - loop: one task after the other, `torch.autograd.grad(create_graph=True)`, a backward pass for each; what is usual;
 - higher: the same loop written with the `higher` library, where it is installed (it is needed for nothing else);
-- tasks at once: MM's own step (`medi.methods.inner`), forward passes batched by `vmap`;
+- tasks at once: MM's own step (`medi.methods.inner_steps`), forward passes batched by `vmap`;
 and on top of the last: TF32; bfloat16 activations; inner steps taken again instead of remembered; convolutions whose
-second order does not loop over tasks (`medi.nets.conv`), those of images up to a side, or of few channels, as matrix
+second order does not loop over tasks (`per_task_conv`), those of images up to a side, or of few channels, as matrix
 products; cuDNN's own search for algorithms; one CUDA graph.
 Not among them: torch.compile, which cannot differentiate twice.
 
@@ -43,11 +43,11 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from medi.methods.inner import Clusterer, InnerSteps, label_pairs, pair_loss, rank_pairs
+from medi.methods.inner_steps import Clusterer, InnerSteps, label_pairs, pair_loss, rank_pairs
 from medi.methods.mm import MetaLoss, MMConfig
 from medi.nets import build, statistics_from
-from medi.nets.conv import batch_over_tasks
-from medi.train.devices import choose_device, describe_device, tensor_float32, wait_for
+from medi.nets.per_task_conv import batch_over_tasks
+from medi.runtime.devices import choose_device, describe_device, tensor_float32, wait_for
 
 GIB = 2**30
 
@@ -59,7 +59,7 @@ class Way:
     engine: str  # loop, higher or batched
     precision: str = "float32"  # float32, tf32 or bfloat16
     recompute: bool = False
-    ours: bool = False  # convolutions of medi.nets.conv
+    ours: bool = False  # convolutions of medi.nets.per_task_conv
     matmul: int = 0
     capture: bool = False
     autotune: bool = False

@@ -17,8 +17,8 @@ from time import perf_counter, process_time
 
 import torch
 
+from medi.runtime.devices import describe_device
 from medi.theory import overlap
-from medi.train.devices import describe_device
 
 
 def main() -> None:

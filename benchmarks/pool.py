@@ -38,16 +38,16 @@ from command import run_medi
 from PIL import Image
 
 import medi
-from medi.data.cache import FeatureCache
-from medi.data.images import ImageSet
-from medi.data.reading import SHARD
-from medi.discover.evidence import Choice
-from medi.discover.recogniser import make_recogniser
-from medi.discover.representation import Representation
-from medi.discover.saved import save_model
-from medi.files import write_atomically
-from medi.nets.pretrained import DEFAULT, Encoder, load_encoder
-from medi.progress import Silent
+from medi.data.imageset import ImageSet
+from medi.discovery.model_folder import save_model
+from medi.discovery.recogniser import make_recogniser
+from medi.discovery.representations import Representation
+from medi.discovery.selection import Choice
+from medi.photos.cache import FeatureCache
+from medi.photos.encode_folder import SHARD
+from medi.photos.encoders import DEFAULT, Encoder, load_encoder
+from medi.runtime.files import write_atomically
+from medi.runtime.progress import Silent
 
 CLASSES, OTHERS = 20, 10
 """Classes of the pool, and of the photos on the other side."""

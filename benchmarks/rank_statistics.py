@@ -25,12 +25,12 @@ from medi.bench.run import describe_run
 from medi.bench.score import families
 from medi.data.augment import augment
 from medi.data.benchmarks import load
-from medi.files import write_atomically
 from medi.methods import Plan
-from medi.methods.inner import rank_pairs
-from medi.methods.starts import CHARACTERS, CPU, Start, started
-from medi.progress import Reporter
-from medi.train.loop import Desk
+from medi.methods.inner_steps import rank_pairs
+from medi.methods.pretraining import CHARACTERS, CPU, Start, started
+from medi.runtime.context import Context
+from medi.runtime.files import write_atomically
+from medi.runtime.progress import Reporter
 
 STARTS: dict[str, Start] = {
     "glyphs": CPU,
@@ -61,7 +61,7 @@ def measure(dataset: str, models: Path | None) -> list[dict[str, Any]]:
     benchmark = load(dataset, torch.device("cpu"))
     split = hold_out(benchmark, splits_of(benchmark, "all" if benchmark.facts.families else 5)[0])
     augmentation = benchmark.facts.augmentation
-    plan = Plan(20, 5, augmentation=augmentation, desk=Desk(folder=models, reporter=Reporter()))
+    plan = Plan(20, 5, augmentation=augmentation, context=Context(folder=models, reporter=Reporter()))
     network, seconds = started(split.known, STARTS[dataset], plan)
     held = split.novel.of_classes(families(split.novel.class_names)[0]) if benchmark.facts.families else split.novel
     generator = torch.Generator().manual_seed(0)

@@ -35,16 +35,16 @@ from torch.nn.functional import avg_pool2d
 from medi.bench.run import describe_run
 from medi.data.augment import to_float
 from medi.data.benchmarks import load
-from medi.data.cache import FeatureCache
-from medi.data.images import ImageSet
-from medi.data.reading import read_photos
-from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.evidence import Choice, choose, fit, group, make_splits
-from medi.discover.recogniser import Recognised
-from medi.discover.representation import Representation, class_means
-from medi.nets.pretrained import DEFAULT, load_encoder
-from medi.progress import Silent
-from medi.train.loop import Desk
+from medi.data.imageset import ImageSet
+from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.recogniser import Recognised
+from medi.discovery.representations import Representation, class_means
+from medi.discovery.selection import Choice, choose, fit, group, make_splits
+from medi.photos.cache import FeatureCache
+from medi.photos.encode_folder import read_photos
+from medi.photos.encoders import DEFAULT, load_encoder
+from medi.runtime.context import Context
+from medi.runtime.progress import Silent
 
 OBSERVATIONS = (1, 3, 5)
 MISSED = 0.05
@@ -170,8 +170,8 @@ def score(
 def whole(world: World, observations: int, seed: int, *, given: bool) -> dict[str, Any]:
     """One discovery, and what it recognises."""
     known, observed, new = draw(world, observations, seed)
-    settings = DiscoverySettings(classes=world.novel if given else "auto", resamples=1)
-    found, recogniser = discover_groups(known, observed.images, settings, Desk(seed=seed))
+    settings = DiscoveryConfig(classes=world.novel if given else "auto", resamples=1)
+    found, recogniser = discover_groups(known, observed.images, settings, Context(seed=seed))
     truth = observed.labels.tolist()
     groups = [
         Counter(c for c, g in zip(truth, found.labels, strict=True) if g == number).most_common(1)[0][0]
@@ -246,7 +246,7 @@ class Evidence:
 
 def evidence(choice: Choice, observations: int) -> Iterable[Evidence]:
     """What held-out known classes show when a handful of each is grouped."""
-    from medi.discover.limits import DRAWS, corrected_distances, handful
+    from medi.discovery.rejection import DRAWS, corrected_distances, handful
 
     generator = torch.Generator().manual_seed(0)
     for split in choice.splits:
@@ -277,12 +277,12 @@ def padded(parts: Sequence[Tensor]) -> Tensor:
 
 def rules(world: World, observations: int, seed: int) -> list[dict[str, Any]]:
     """Each rule, with its limits where it gives up `MISSED` of the members, on items of the same discovery."""
-    from medi.discover.limits import corrected_distances
+    from medi.discovery.rejection import corrected_distances
 
     known, observed, new = draw(world, observations, seed)
-    settings, desk = DiscoverySettings(classes=world.novel, method="kmeans"), Desk(seed=seed)
-    choice = choose(make_splits(known, settings, desk), desk)
-    represent = fit(choice.representation, known, settings, desk)
+    settings, context = DiscoveryConfig(classes=world.novel, method="kmeans"), Context(seed=seed)
+    choice = choose(make_splits(known, settings, context), context)
+    represent = fit(choice.representation, known, settings, context)
     points, k = represent(observed.images), world.novel
     labels = torch.from_numpy(group(points, k, choice.clustering, torch.Generator().manual_seed(seed)))
     groups = class_means(ImageSet(points, labels, ("",) * k))

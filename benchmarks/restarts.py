@@ -25,26 +25,26 @@ from medi.bench.grid import ALL, Run
 from medi.bench.run import describe_run, train_learner
 from medi.bench.score import draw_tasks
 from medi.data.benchmarks import Benchmark, load
-from medi.files import write_atomically
 from medi.methods.rs import RSLearner
 from medi.metrics import acc
-from medi.progress import Reporter
-from medi.train.devices import choose_device
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.devices import choose_device
+from medi.runtime.files import write_atomically
+from medi.runtime.progress import Reporter
 
 HELD_OUT, SPLITS = 3, (0, 5)
 """Known classes that play novel, and the splits that trials with two of ten splits have."""
 
 
-def measure(benchmark: Benchmark, run: Run, desk: Desk) -> dict[str, Any]:
+def measure(benchmark: Benchmark, run: Run, context: Context) -> dict[str, Any]:
     """The trainings on all that is observed of a benchmark's novel classes, as a run of `medi bench` has them."""
     (questions,) = draw_tasks(benchmark, run, episodes=1)
-    learner = train_learner(run, benchmark, desk)
+    learner = train_learner(run, benchmark, context)
     assert isinstance(learner, RSLearner)
     images, k = questions.images[questions.bag[0]], questions.way
     asked, labels = questions.images[questions.query[0]], questions.labels[0].cpu()
-    generator = torch.Generator(desk.device).manual_seed(run.seed)
-    desk = replace(desk, seed=learner.seeds(1, generator)[0])
+    generator = torch.Generator(context.device).manual_seed(run.seed)
+    context = replace(context, seed=learner.seeds(1, generator)[0])
 
     def seen(fit: float, model: nn.Module) -> dict[str, float]:
         right = acc(labels, learner.answers(model, asked).argmax(1).cpu())
@@ -52,13 +52,13 @@ def measure(benchmark: Benchmark, run: Run, desk: Desk) -> dict[str, Any]:
 
     fit = learner.judge(images, k)
     assert fit is not None
-    tried = learner.tries(fit, images, k, None, desk)
+    tried = learner.tries(fit, images, k, None, context)
     found: dict[str, Any] = {
         "trainings": [seen(*training) for training in zip(tried.fits, tried.models, strict=True)],
         "kept": tried.best,
     }
     if learner.config.steady is not None:
-        model = learner.steadied(tried, learner.config.steady, images, k, None, desk)
+        model = learner.steadied(tried, learner.config.steady, images, k, None, context)
         found["steadied"] = seen(fit(model), model)
     return found
 
@@ -105,8 +105,8 @@ def main() -> None:
     splits, rows = splits_of(benchmark, ALL, HELD_OUT), []
     for number in SPLITS:
         split = hold_out(benchmark, splits[number], ALL)
-        desk = Desk(device, run.seed, arguments.models, Reporter())
-        rows.append({"digits": ", ".join(split.novel.class_names)} | measure(split, run, desk))
+        context = Context(device, run.seed, arguments.models, Reporter())
+        rows.append({"digits": ", ".join(split.novel.class_names)} | measure(split, run, context))
     found = {"rows": rows} | describe_run(device)
     write_atomically(arguments.out, json.dumps(found, indent=1).encode())
     print(table(found))

@@ -26,10 +26,10 @@ import torch.distributed as dist
 import medi
 from medi.data.benchmarks import load
 from medi.methods import MM, MP, Plan
-from medi.methods.inner import InnerSteps
+from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm_config import MMConfig
 from medi.methods.mp import MPConfig
-from medi.train import ranks
+from medi.runtime import ranks
 from medi.train.loop import _Run
 from medi.train.schedule import Schedule
 

@@ -27,15 +27,15 @@ from medi.bench.grid import REGIMES, Run
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.augment import augment
 from medi.data.benchmarks import load
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods import Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
 from medi.methods.mp import MP, MPConfig, prototype_loss
 from medi.metrics import score_episodes
 from medi.nets import build
-from medi.progress import Silent
-from medi.train.devices import choose_device, describe_device, wait_for
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.devices import choose_device, describe_device, wait_for
+from medi.runtime.progress import Silent
 from medi.train.schedule import Schedule
 
 WAY, SHOTS, QUERIES = 5, 5, 15
@@ -51,7 +51,7 @@ def ours_per_second(known: ImageSet, plan: Plan, steps: int, tasks: int) -> floa
 
 def plain_per_second(known: ImageSet, plan: Plan, steps: int) -> float:
     """Episodes a second of the baseline."""
-    device, rng = plan.desk.device, np.random.default_rng(0)
+    device, rng = plan.context.device, np.random.default_rng(0)
     images, labels = known.images.cpu(), known.labels.cpu().numpy()
     model = build("conv4", tuple(known.images.shape[1:])).to(device).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -80,7 +80,7 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     features = (centres + 1.5 * torch.randn(way * 3, 40, width, generator=generator)).flatten(0, 1).to(device)
     labels = torch.arange(way * 3).repeat_interleave(40).to(device)
     pool = ImageSet(features, labels, tuple(map(str, range(way * 3))))
-    plan = Plan(way, SHOTS, equal_sizes=True, desk=Desk(device))
+    plan = Plan(way, SHOTS, equal_sizes=True, context=Context(device))
     learner = EmbeddingLearner(lambda x: x, pool, plan, Grouping(balanced=True))
     facts = medi.data.facts.BENCHMARKS["glyphs"]
     benchmark = medi.data.benchmarks.Benchmark(facts, pool, pool)
@@ -125,7 +125,7 @@ def main() -> None:
     benchmark = load(arguments.dataset, device)
     wait_for(device)
     figures["load seconds"] = perf_counter() - start
-    plan = Plan(WAY, SHOTS, QUERIES, augmentation=benchmark.facts.augmentation, desk=Desk(device))
+    plan = Plan(WAY, SHOTS, QUERIES, augmentation=benchmark.facts.augmentation, context=Context(device))
     large = device.type == "cuda"
     plain = plain_per_second(benchmark.known, plan, 30 if large else 5)
     figures["training, plain: episodes/s"] = plain

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 
 from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
+from medi.methods.pretraining import LabelLoss, turned
 from medi.methods.rs_loss import JointLoss, TwoHeads
-from medi.methods.starts import LabelLoss, turned
 from medi.nets import build, last_stage, place
-from medi.train.devices import choose_device, describe_device, mixed_precision, wait_for
-from medi.train.replay import replayed
+from medi.runtime.devices import choose_device, describe_device, mixed_precision, wait_for
+from medi.train.cuda_graph import replayed
 from medi.train.schedule import Schedule
 
 IMAGES = 20_000

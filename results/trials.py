@@ -93,8 +93,8 @@ def chosen(dataset: str, method: str, config: str, everything: bool) -> bool:
     if method == "medi" and dataset in WINNERS:
         recipe, _ = WINNERS[dataset]
         return config in {f"{recipe}-{reading}" for reading in READINGS}
-    candidate = METHODS[method].configs.get(config)
-    return candidate is not None and candidate == METHODS[method].config("default", dataset, everything=everything)
+    candidate = METHODS[method].presets.get(config)
+    return candidate is not None and candidate == METHODS[method].preset("default", dataset, everything=everything)
 
 
 def difference(splits: Mapping[Split, float], first: Mapping[Split, float]) -> str:

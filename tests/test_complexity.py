@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from studies import benchmark
 from torch import nn
 
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.inner import Clusterer, InnerSteps
+from medi.methods.inner_steps import Clusterer, InnerSteps
 from medi.methods.mm import MetaLoss, MMConfig
 from medi.methods.recipe import Recipe, Tasks
 from medi.nets import build
-from medi.nets.conv import batch_over_tasks
+from medi.nets.per_task_conv import batch_over_tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 costs, methods, page, complexity = map(benchmark, ("costs", "complexity_methods", "complexity_page", "complexity"))
@@ -126,7 +126,7 @@ def test_training_loops_come_back_after_a_failure():
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_every_method_has_the_same_network(name, small):
-    found = set(networks(asdict(methods.METHODS[name].config(methods.SHAPES[small]))))
+    found = set(networks(asdict(methods.METHODS[name].preset(methods.SHAPES[small]))))
     assert found == ({None} if name == "K-means on pixels" else {"conv4"})
 
 
@@ -155,7 +155,7 @@ def test_a_step_of_mp_costs_three_passes_of_its_images():
     whole, first = conv4(32)
     assert stages[0]["images"] == 12
     assert stages[0]["flops"] == pytest.approx(12 * (3 * whole - first), rel=1e-3)
-    assert stages[0]["steps"] == methods.MP.configs["cpu"].schedule.steps
+    assert stages[0]["steps"] == methods.MP.presets["cpu"].schedule.steps
     assert stages[0]["fastest"] <= stages[0]["seconds"] <= stages[0]["slowest"]
     entry, _, shape = tiny("MP")
     discovery = complexity.measure_discovery(entry, learner, shape, CPU, 1, whole=True)
@@ -166,7 +166,7 @@ def test_a_step_of_mp_costs_three_passes_of_its_images():
 def test_medi_pays_for_every_image_of_its_two_stages_and_for_five_views_of_each_it_reads():
     entry, known, shape = tiny("medi", classes=20, each=10)
     stages, learner = complexity.measure_training(entry, known, shape, repeats=1)
-    recipe = entry.config(shape).members[0]
+    recipe = entry.preset(shape).members[0]
     assert [(stage["stage"], stage["images"]) for stage in stages] == [("medi-supervised", 128), ("medi-tasks", 200)]
     assert [stage["steps"] for stage in stages] == [recipe.supervised.schedule.steps, recipe.tasks.schedule.steps]
     whole, first = conv4(32)
@@ -191,7 +191,7 @@ def test_medis_recipe_is_the_default_one_and_grows_with_its_images():
 @pytest.mark.parametrize("name", ["DTC", "MCL"])
 def test_flops_of_a_whole_discovery_are_those_of_all_its_steps(name):
     entry, known, shape = tiny(name)
-    config = entry.config(shape)
+    config = entry.preset(shape)
     config = replace(config, stage=replace(config.stage, epochs=1, least=3 * complexity.CYCLE))
     with costs.in_place_of_loops(lambda run: None):
         learner = entry.make(config).fit(known, shape.plan(CPU))

@@ -5,14 +5,14 @@ from PIL import Image
 from medi import demo
 from medi.methods import MP
 from medi.methods.mp import MPConfig
-from medi.report.sheet import Strip, Thumbnail, contact_sheet
+from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
 from medi.train.schedule import Schedule
 
 
 def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "EPISODES", 3)
     quick = MPConfig(queries=3, images=60, schedule=Schedule(steps=8, rate=3e-3))
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "cpu": quick})
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "cpu": quick})
     (tmp_path / "results.jsonl").write_text("kept")
     (tmp_path / "discovered.png").write_text("of the last time")
     demo.run_demo(tmp_path)

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from studies import benchmark
 
-from medi.files import read_journal
+from medi.runtime.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,26 +17,27 @@ from pathlib import Path
 import pytest
 import torch
 from pools import Pool
+from processes import end, kill, start, start_ranks
 
 from medi.bench import run as bench_run
 from medi.bench.grid import Run
 from medi.bench.run import run_grid
-from medi.data import reading
 from medi.data.benchmarks import Benchmark
-from medi.data.cache import FeatureCache
 from medi.data.facts import facts_of
-from medi.data.images import ImageSet
-from medi.discover import assign
-from medi.discover.assign import run_assign
+from medi.data.imageset import ImageSet
+from medi.discovery import assign
+from medi.discovery.assign import run_assign
 from medi.errors import InputError
-from medi.files import only_process, read_journal
 from medi.methods import MP
 from medi.methods.mp import MPConfig, SupervisedStart
-from medi.progress import Silent
+from medi.photos import encode_folder
+from medi.photos.cache import FeatureCache
+from medi.runtime.context import Context
+from medi.runtime.files import only_process, read_journal
+from medi.runtime.progress import Silent
 from medi.train.checkpoint import load_checkpoint
-from medi.train.loop import Desk, _Run
+from medi.train.loop import _Run
 from medi.train.schedule import Schedule
-from processes import end, kill, start, start_ranks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 MP_RUN = Run("rules", "mp", "tiny", "uniform", 3, 2, "honest", "episode", 0)
@@ -63,9 +64,9 @@ def small_grid(monkeypatch):
     start = SupervisedStart(batch=20, schedule=Schedule(steps=6))
     config = MPConfig(queries=2, images=12, start=start, schedule=Schedule(steps=8))
     benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": config})
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "tiny": config})
     monkeypatch.setattr(bench_run, "load", lambda name, device: benchmark)
-    monkeypatch.setattr(bench_run, "Desk", lambda **options: Desk(**options, checkpoint_seconds=0))
+    monkeypatch.setattr(bench_run, "Context", lambda **options: Context(**options, checkpoint_seconds=0))
     monkeypatch.setattr(_Run, "LOG_EVERY", 2)
     bench_run.commit()  # asks git once, before the clock runs
 
@@ -153,8 +154,8 @@ def assign_pool(tmp_path, monkeypatch):
     pool = Pool(tmp_path)
     photos = pool.write(60)
     monkeypatch.setattr(assign, "load_model", pool.load_model)
-    monkeypatch.setattr(reading, "BATCH", 2)
-    monkeypatch.setattr(reading, "SHARD", 4)
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 4)
 
     def work(out: Path) -> None:
         os.environ["MEDI_CACHE"] = str(out / "cache")
@@ -225,7 +226,7 @@ def command(out: Path, stderr: Path) -> None:
 
 @pytest.fixture
 def tiny_is_default(monkeypatch):
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "default": MP.configs["tiny"]})
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "default": MP.presets["tiny"]})
     monkeypatch.setattr(MP, "chosen", {})
 
 

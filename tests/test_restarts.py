@@ -11,12 +11,12 @@ from medi.bench.choose import _spread, _try, held_out_splits, hold_out
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.data.benchmarks import Benchmark
-from medi.methods.adapting import Stage
+from medi.methods.bag_training import Stage
+from medi.methods.pretraining import Start
 from medi.methods.rs import RS
 from medi.methods.rs_config import RSConfig
-from medi.methods.starts import Start
-from medi.progress import Silent
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.progress import Silent
 from medi.train.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,8 +30,8 @@ def test_what_stays_and_its_acc_are_those_of_a_run(glyphs: Benchmark, monkeypatc
     monkeypatch.setattr(RS, "configs", {"small": config})
     monkeypatch.setattr("medi.methods.rs.NEARLY", 0.0)
     run = Run("glyphs", "rs", "small", None, 3, ALL, "honest", "pooled", 2)
-    split, desk = hold_out(glyphs, [0, 1, 2], ALL), Desk(seed=2)
-    found = benchmark("restarts").measure(split, run, desk)
+    split, context = hold_out(glyphs, [0, 1, 2], ALL), Context(seed=2)
+    found = benchmark("restarts").measure(split, run, context)
     fits = [training["fit"] for training in found["trainings"]]
     assert len(fits) == 3
     assert found["kept"] == fits.index(max(fits))

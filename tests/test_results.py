@@ -83,7 +83,7 @@ def first_of_trials(file: str, dataset: str, method: str) -> str:
 @pytest.mark.parametrize(("file", "dataset", "method"), CHOSEN_BY_TRIALS)
 def test_what_default_stands_for_is_the_first_of_the_committed_trials(file, dataset, method):
     best, everything = first_of_trials(file, dataset, method), file.startswith("abundant")
-    assert method_of(method).config("default", dataset, everything=everything) == method_of(method).config(best)
+    assert method_of(method).preset("default", dataset, everything=everything) == method_of(method).preset(best)
 
 
 def mean_and_spread(values: list[float]) -> str:

@@ -15,10 +15,10 @@ from medi import __version__
 from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
-from medi.discover.commands import assign, discover
+from medi.discovery.commands import assign, discover
 from medi.errors import InputError, LostError
 from medi.licence import WEIGHTS
-from medi.ray_option import RayCommand
+from medi.runtime.ray_option import RayCommand
 from medi.theory.commands import app as theory_app
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.

@@ -15,11 +15,11 @@ from medi.bench.grid import REGIMES, Run, expand
 from medi.bench.run import run_grid, train_learner
 from medi.bench.score import draw_questions
 from medi.data.benchmarks import Benchmark, load
-from medi.files import make_folder
 from medi.metrics import best_map
-from medi.progress import Reporter
-from medi.report.sheet import Strip, Thumbnail, contact_sheet
-from medi.train.loop import Desk
+from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
+from medi.runtime.context import Context
+from medi.runtime.files import make_folder
+from medi.runtime.progress import Reporter
 
 EPISODES = 300
 PICTURE = "discovered.png"
@@ -57,7 +57,7 @@ def run_demo(out: Path) -> None:
     with TemporaryDirectory() as temporary:
         work = Path(temporary)
         rows = run_grid(runs, work, episodes=EPISODES, device=device, resume=True, reporter=reporter)
-        _draw(runs[-1], benchmark, Desk(device, 0, work / "models", reporter), out / PICTURE)
+        _draw(runs[-1], benchmark, Context(device, 0, work / "models", reporter), out / PICTURE)
     acc = {(row["method"], row["regime"]): row["acc"] for row in rows}
     table = Table("", "honest", "transductive", "grouped", "chance", title="Accuracy on unseen letters, percent")
     for method, title in METHODS.items():
@@ -79,12 +79,12 @@ def run_demo(out: Path) -> None:
     )
 
 
-def _draw(run: Run, benchmark: Benchmark, desk: Desk, path: Path) -> None:
+def _draw(run: Run, benchmark: Benchmark, context: Context, path: Path) -> None:
     """Discover in one heap and draw its groups; labels only mark the mistakes."""
     questions = draw_questions(benchmark, run, episodes=1)
-    learner = train_learner(run, benchmark, desk)
+    learner = train_learner(run, benchmark, context)
     encoded = learner.encode(questions.images)
-    clustering = learner.discover(encoded, questions.bag, run.way, desk.generator(stream=2))
+    clustering = learner.discover(encoded, questions.bag, run.way, context.generator(stream=2))
     assigned = clustering.assign(encoded, questions.query)
     truth = torch.cat([questions.groups, questions.labels], 1)[0]
     found = torch.cat([clustering.labels, assigned.labels], 1)[0]

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data
 
-from medi.data.images import ImageSet
-from medi.discover.engine import DiscoverySettings, discover_groups
-from medi.discover.recogniser import Recognised, Recogniser
-from medi.discover.result import Discovery
+from medi.data.imageset import ImageSet
+from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.recogniser import Recognised, Recogniser
+from medi.discovery.result import Discovery
 from medi.errors import InputError
-from medi.train.devices import choose_device
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.devices import choose_device
 
 NOVEL = -1
 """The label that marks a novel item."""
@@ -80,9 +80,11 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             tuple(str(name) for name in self.classes_),
         )
         try:
-            settings = DiscoverySettings(classes=_whole(self.n_classes), method=self.method, network=self.network)
-            desk = Desk(device=choose_device(self.device), seed=self._seed())
-            found: tuple[Discovery, Recogniser] = discover_groups(known, items[torch.from_numpy(novel)], settings, desk)
+            settings = DiscoveryConfig(classes=_whole(self.n_classes), method=self.method, network=self.network)
+            context = Context(device=choose_device(self.device), seed=self._seed())
+            found: tuple[Discovery, Recogniser] = discover_groups(
+                known, items[torch.from_numpy(novel)], settings, context
+            )
         except InputError as error:  # scikit-learn's contract: bad input is a ValueError
             raise ValueError(str(error)) from error
         self.discovery_, self.recogniser_ = found

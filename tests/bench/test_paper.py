@@ -9,9 +9,9 @@ from medi.bench.figures import COMPARED
 from medi.bench.grid import ALL, Run
 from medi.bench.paper import Part, parts_of, run_paper, what_is_left
 from medi.bench.published import published
-from medi.files import read_journal
 from medi.methods import METHODS
-from medi.progress import Silent
+from medi.runtime.files import read_journal
+from medi.runtime.progress import Silent
 
 KMEANS = Run("glyphs", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
 

@@ -11,14 +11,14 @@ from medi.bench.choose import hold_out, try_candidates
 from medi.bench.grid import Run
 from medi.bench.run import run_grid, same_settings, train_learner
 from medi.errors import InputError
-from medi.files import read_journal
 from medi.methods import METHODS, MP
 from medi.methods.dtc_config import DTCConfig
-from medi.methods.inner import InnerSteps
+from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MPConfig
-from medi.progress import Silent
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.files import read_journal
+from medi.runtime.progress import Silent
 from medi.train.schedule import Schedule
 
 FIELDS = {
@@ -32,7 +32,7 @@ TINY = Run("glyphs", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0)
 @pytest.fixture(autouse=True)
 def tiny_config(monkeypatch, glyphs):
     config = MPConfig(queries=3, images=60, schedule=Schedule(steps=4))
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": config})
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "tiny": config})
     monkeypatch.setattr(bench_run, "load", lambda name, device: glyphs)
 
 
@@ -74,7 +74,7 @@ def test_the_oracle_uses_no_balance(tmp_path):
 def test_results_of_other_settings_are_never_mixed(tmp_path, monkeypatch):
     go([TINY], tmp_path / "out")
     other = MPConfig(queries=3, images=60, schedule=Schedule(steps=5))
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": other})
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "tiny": other})
     with pytest.raises(InputError, match="other settings"):
         go([TINY], tmp_path / "out", resume=True)
 
@@ -105,10 +105,10 @@ def test_an_interrupted_grid_keeps_its_finished_runs(tmp_path, monkeypatch):
     out = tmp_path / "out"
     real = bench_run.train_learner
 
-    def interrupted(run, benchmark, desk):
+    def interrupted(run, benchmark, context):
         if run.seed == 1:
             raise KeyboardInterrupt
-        return real(run, benchmark, desk)
+        return real(run, benchmark, context)
 
     monkeypatch.setattr(bench_run, "train_learner", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -224,8 +224,8 @@ def test_a_candidate_that_stands_for_other_settings_than_its_trials_is_refused(t
     monkeypatch.setattr("medi.bench.choose.load", lambda name, device: glyphs)
     options = {"episodes": 1, "device": torch.device("cpu"), "reporter": Silent(), "splits": 1}
     try_candidates([TINY], tmp_path, resume=False, **options)
-    other = replace(MP.configs["tiny"], schedule=Schedule(steps=5))
-    monkeypatch.setattr(MP, "configs", {**MP.configs, "tiny": other})
+    other = replace(MP.presets["tiny"], schedule=Schedule(steps=5))
+    monkeypatch.setattr(MP, "configs", {**MP.presets, "tiny": other})
     with pytest.raises(InputError, match="other settings than 'tiny'"):
         try_candidates([TINY], tmp_path, resume=True, **options)
 
@@ -236,7 +236,7 @@ def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(mon
     monkeypatch.setattr(METHODS["kmeans"], "fit", lambda self, known, plan: plans.append(plan))
     run = Run("glyphs", "kmeans", "default", None, 5, observations, "honest", "pooled", 0)
     split = hold_out(glyphs, (3, 5), "all")
-    train_learner(run, split, Desk())
+    train_learner(run, split, Context())
     if observations == "all":
         assert torch.equal(plans[0].observed, split.novel_train.images)
     else:
@@ -245,7 +245,7 @@ def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(mon
 
 def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_ones(tmp_path, monkeypatch, glyphs):
     config = MMConfig(network="mlp", inner=InnerSteps(steps=1), tasks=1, schedule=Schedule(steps=1))
-    monkeypatch.setattr(MM, "configs", {**MM.configs, "tiny": config})
+    monkeypatch.setattr(MM, "configs", {**MM.presets, "tiny": config})
     five = replace(glyphs, known=glyphs.known.of_classes(range(5)))
     monkeypatch.setattr("medi.bench.choose.load", lambda name, device: five)
     run = Run("glyphs", "mm", "tiny", "uniform", 5, 1, "honest", "episode", 0)
@@ -257,7 +257,7 @@ def test_a_method_bound_to_its_number_of_classes_is_trained_for_the_held_out_one
 
 @pytest.mark.parametrize("name", METHODS)
 def test_settings_read_back_from_a_file_are_those_of_their_config_and_of_no_other(name):
-    configs = list(METHODS[name].configs.values())[:12]
+    configs = list(METHODS[name].presets.values())[:12]
     for one, other in product(configs, configs):
         assert same_settings(json.loads(json.dumps(asdict(one))), other) == (one == other)
 

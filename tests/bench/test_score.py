@@ -9,11 +9,11 @@ from medi.bench.choose import held_out_splits, hold_out, splits_of
 from medi.bench.grid import Run
 from medi.bench.score import Score, draw_questions, draw_tasks, half_width, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
 from medi.metrics import score_episodes
-from medi.progress import Silent
+from medi.runtime.progress import Silent
 
 RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "episode", 0)
 
@@ -111,7 +111,7 @@ def test_the_score_of_several_tasks_is_their_mean_with_its_interval():
 
 
 def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
     questions = draw_questions(glyphs, RUN, 3)
     encoded = learner.encode(questions.images)
     scores = score_regimes(learner, encoded, questions, ["honest", "grouped"], seed=0, reporter=Silent())
@@ -122,7 +122,7 @@ def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
 
 
 def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
     questions = draw_questions(glyphs, RUN, 2)
     bag = questions.bag.clone()
     bag[0] = bag[0, :1]  # one image, again and again
@@ -141,7 +141,7 @@ def test_more_ways_or_observations_than_there_are_are_refused(glyphs):
 
 
 def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
     questions = draw_questions(glyphs, RUN, 40)
     regimes = ("honest", "transductive", "grouped")
     scores = score_regimes(learner, learner.encode(questions.images), questions, regimes, seed=0, reporter=Silent())
@@ -153,7 +153,7 @@ def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs):
 
 
 def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
     questions = draw_questions(glyphs, RUN, 4)
     lying = replace(questions, groups=questions.groups.flip(1))
     encoded = learner.encode(questions.images)
@@ -166,7 +166,7 @@ def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
 
 
 def test_an_honest_answer_does_not_depend_on_the_other_queries(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(20, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
     questions = draw_questions(glyphs, RUN, 2)
     encoded = learner.encode(questions.images)
     clustering = learner.discover(encoded, questions.bag, 20, torch.Generator().manual_seed(0))
@@ -240,5 +240,5 @@ def test_families_that_are_observed_in_full_are_held_out_whole(glyphs):
 def test_a_set_of_vectors_can_be_scored_too():
     labels = torch.arange(3).repeat_interleave(25)
     vectors = ImageSet(torch.randn(75, 4) + 20.0 * labels[:, None], labels, ("a", "b", "c"))
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(vectors, Plan(3, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(vectors, Plan(3, 5))
     assert learner.encode(vectors.images).shape == (75, 4)

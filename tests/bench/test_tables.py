@@ -8,7 +8,7 @@ import pytest
 from medi.bench.grid import Run
 from medi.bench.tables import COLUMNS, read_results, render, summarise
 from medi.errors import InputError
-from medi.files import append_to_journal
+from medi.runtime.files import append_to_journal
 
 RUN = Run("cifar10", "mp", "default", "uniform", 5, 5, "honest", "episode", 0)
 

@@ -6,9 +6,9 @@ from PIL import Image
 from medi.bench import views as bench_views
 from medi.bench.views import agreement_with, study_views
 from medi.data.rules import rules
-from medi.files import read_journal
-from medi.progress import Silent
-from medi.tasks.views import ViewsConfig
+from medi.methods.cata_views import ViewsConfig
+from medi.runtime.files import read_journal
+from medi.runtime.progress import Silent
 from medi.train.schedule import Schedule
 
 

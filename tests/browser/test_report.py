@@ -6,7 +6,7 @@ import chromium
 import pytest
 from discoveries import made_up, patterns
 
-from medi.data.folders import Skipped
+from medi.photos.folders import Skipped
 from medi.report.page import Item, render
 
 pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium: install Debian's package `chromium`")

@@ -10,7 +10,7 @@ from official import CIFAR10, CIFAR100, OMNIGLOT, SVHN, write_tiny
 
 from medi.data.check import FileState, State, check, summary
 from medi.data.facts import BENCHMARKS, Facts
-from medi.data.readers import DamagedFile
+from medi.data.formats import DamagedFile
 
 downloaded = pytest.mark.parametrize("facts", [CIFAR10, CIFAR100, SVHN, OMNIGLOT], ids=lambda facts: facts.name)
 

@@ -86,7 +86,7 @@ def test_fetch_leaves_alone_what_is_there_and_what_is_generated(folder: Path) ->
 
 
 def test_fetch_tells_where_the_data_went(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medi.data.fetch.fetch", lambda facts, progress: [folder / "new"])
+    monkeypatch.setattr("medi.data.download.fetch", lambda facts, progress: [folder / "new"])
     output, _ = medi_data("fetch", "all")
     assert f"svhn: fetched into {folder / 'svhn'} (Netzer et al. 2011, non-commercial use)" in output
 

@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_filter
 
 from medi.data import glyphs as module
 from medi.data.glyphs import FACES, IMAGES_PER_CLASS, glyphs
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.data.rules import COLOURS, FRAMES, RULES, SHAPES, rules
 from medi.errors import InputError
 

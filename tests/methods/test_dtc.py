@@ -9,11 +9,11 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from medi.data.facts import Augmentation
-from medi.methods.adapting import Stage, ramp
+from medi.methods.bag_training import Stage, ramp
 from medi.methods.dtc import DTCLearner, SoftClusters, divergence, principal_components, sharpened
 from medi.methods.dtc_config import DTCConfig
 from medi.nets import build
-from medi.train.loop import Desk
+from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 
@@ -24,7 +24,7 @@ def points(n: int = 30, d: int = 12, k: int = 4, seed: int = 0) -> torch.Tensor:
 
 
 def learner(width: int = 12) -> DTCLearner:
-    return DTCLearner(build("mlp", (width,), hidden=(16,)).eval(), DTCConfig(), Augmentation(), Desk())
+    return DTCLearner(build("mlp", (width,), hidden=(16,)).eval(), DTCConfig(), Augmentation(), Context())
 
 
 def test_components_are_those_of_scikit_learn():
@@ -39,7 +39,7 @@ def test_components_are_those_of_scikit_learn():
 def test_the_start_is_k_means_in_the_space_of_the_components_as_in_scikit_learn():
     bag = points()
     machine = learner()
-    model = machine.begin(bag, 4, None, Desk())
+    model = machine.begin(bag, 4, None, Context())
     features = machine.start(bag).detach().numpy()
     projected = PCA(4, svd_solver="full").fit_transform(features)
     theirs = KMeans(4, n_init=10, random_state=0).fit(projected)
@@ -94,9 +94,9 @@ def test_a_first_stage_draws_assignments_towards_the_targets_of_the_start():
     first = Stage(epochs=60, batch=40, schedule=Schedule(steps=1, rate=1e-2, shape="constant"))
     idle = Stage(epochs=1, batch=40, schedule=Schedule(steps=1, rate=0.0))
     network = build("mlp", (12,), hidden=(16,)).eval()
-    start = DTCLearner(network, DTCConfig(stage=idle), Augmentation(), Desk()).adapt(bag, 4, None, Desk()).eval()
+    start = DTCLearner(network, DTCConfig(stage=idle), Augmentation(), Context()).adapt(bag, 4, None, Context()).eval()
     config = DTCConfig(stage=idle, first=first)
-    drawn = DTCLearner(network, config, Augmentation(), Desk()).adapt(bag, 4, None, Desk()).eval()
+    drawn = DTCLearner(network, config, Augmentation(), Context()).adapt(bag, 4, None, Context()).eval()
     with torch.inference_mode():
         target = sharpened(start(bag).softmax(1))
         before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (start, drawn))
@@ -110,13 +110,13 @@ def test_the_weight_of_consistency_is_reached_after_its_share_of_the_stage(share
     stage = Stage(epochs=10, batch=40, schedule=Schedule(steps=1, rate=1e-3))
     config = DTCConfig(stage=stage, warm_up=0.0, ramp=share, first=stage)
     network = build("mlp", (12,), hidden=(16,)).eval()
-    DTCLearner(network, config, Augmentation(), Desk()).adapt(points(n=40), 4, None, Desk())
+    DTCLearner(network, config, Augmentation(), Context()).adapt(points(n=40), 4, None, Context())
     assert (seen[-7] == 1.0) == reached
 
 
 def test_with_one_observation_a_class_every_item_is_its_own_centre():
     bag = points(n=4)
-    model = learner().begin(bag, 4, None, Desk())
+    model = learner().begin(bag, 4, None, Context())
     assert model.centres.isfinite().all()
     assert sorted(model(bag).argmax(1).tolist()) == [0, 1, 2, 3]
 

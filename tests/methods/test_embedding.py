@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods import Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping, JointGrouping, group_means
 from medi.metrics import score_episodes

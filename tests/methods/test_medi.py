@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from medi.bench.rows import read_rows
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods import METHODS, Plan
 from medi.methods.embedding import Grouping, JointGrouping
 from medi.methods.medi import BETWEEN_MEMBERS, Medi, MediConfig, _with_seeds
 from medi.methods.readout import Readout
 from medi.methods.recipe import Recipe, Supervised, Tasks
-from medi.train.loop import Desk
+from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 SHORT = Schedule(steps=2, rate=1e-3)
@@ -50,7 +50,7 @@ def test_training_on_known_vectors_helps_to_group_unseen_ones():
 
 
 def test_a_member_is_trained_once_whatever_ensemble_it_is_in(tmp_path):
-    known, plan = blobs(), Plan(3, 2, desk=Desk(seed=4, folder=tmp_path))
+    known, plan = blobs(), Plan(3, 2, context=Context(seed=4, folder=tmp_path))
     other = replace(MLP, supervised=None, tasks=Tasks(way=3, observations=2, queries=4, images=18, schedule=SHORT))
     for members in ((MLP,), (other,), (MLP, other), (MLP, MLP), (other, MLP, MLP)):
         learner = Medi(MediConfig(members)).fit(known, plan)
@@ -62,7 +62,7 @@ def test_a_member_is_trained_once_whatever_ensemble_it_is_in(tmp_path):
 
 
 def test_readouts_and_groupings_share_one_training(tmp_path):
-    known, plan = blobs(), Plan(3, 2, desk=Desk(folder=tmp_path))
+    known, plan = blobs(), Plan(3, 2, context=Context(folder=tmp_path))
     for readout in (Readout(), Readout(whiten=0.5, unit=True)):
         for grouping in (Grouping(balanced=True), JointGrouping(neighbours=3)):
             Medi(MediConfig((MLP,), readout, grouping)).fit(known, plan)
@@ -73,7 +73,7 @@ def test_readouts_and_groupings_share_one_training(tmp_path):
 def test_the_same_seed_learns_the_same_and_another_seed_something_else():
     known = blobs()
     one, same, other = (
-        Medi(MediConfig((MLP, MLP))).fit(known, Plan(3, 2, desk=Desk(seed=seed))).encode(known.images[:10])
+        Medi(MediConfig((MLP, MLP))).fit(known, Plan(3, 2, context=Context(seed=seed))).encode(known.images[:10])
         for seed in (0, 0, 1)
     )
     assert torch.equal(one, same)
@@ -83,7 +83,7 @@ def test_the_same_seed_learns_the_same_and_another_seed_something_else():
 
 def test_settings_for_images_teach_vectors_without_what_only_images_have():
     known = blobs()
-    config = Medi.configs["objects-mixed-views"]
+    config = Medi.presets["objects-mixed-views"]
     members = tuple(
         replace(member, supervised=member.supervised and replace(member.supervised, batch=8, schedule=SHORT))
         for member in config.members
@@ -97,7 +97,7 @@ def test_every_candidate_that_the_documentation_names_exists():
     text = (Path(__file__).parents[2] / "docs" / "medi.md").read_text()
     named = [name for names in re.findall(r"--config ([\w,-]+)", text) for name in names.split(",")]
     assert len(named) > 5
-    assert set(named) <= set(Medi.configs)
+    assert set(named) <= set(Medi.presets)
 
 
 def test_the_transductive_trials_in_the_documentation_are_the_committed_ones():
@@ -116,13 +116,13 @@ def test_the_transductive_trials_in_the_documentation_are_the_committed_ones():
 def test_the_method_is_in_the_registry_and_every_dataset_it_chose_for_has_settings():
     assert METHODS["medi"] is Medi
     for dataset, name in Medi.chosen.items():
-        assert Medi.config("default", dataset) is Medi.configs[name]
+        assert Medi.preset("default", dataset) is Medi.presets[name]
 
 
-@pytest.mark.parametrize("name", [name for name in Medi.configs if name.startswith("cpu")])
+@pytest.mark.parametrize("name", [name for name in Medi.presets if name.startswith("cpu")])
 def test_settings_for_a_cpu_differ_after_training_or_in_the_number_of_networks_alone(name):
-    (recipe,) = Medi.configs["cpu"].members
-    assert all(member == recipe for member in Medi.configs[name].members)
+    (recipe,) = Medi.presets["cpu"].members
+    assert all(member == recipe for member in Medi.presets[name].members)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_candidates_run_on_images_of_their_benchmark(recipe, channels):
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (60, channels, 32, 32), dtype=torch.uint8, generator=generator)
     known = ImageSet(images, torch.arange(60) % 3, tuple("abc"))
-    config = Medi.configs[f"{recipe}-views"]
+    config = Medi.presets[f"{recipe}-views"]
     once = Schedule(steps=1, rate=1e-3)
     members = tuple(
         replace(

@@ -8,18 +8,18 @@ import torch
 from medi.__main__ import main
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.files import read_journal
-from medi.methods import Plan, adapted, mm
-from medi.methods.inner import InnerSteps
+from medi.methods import Plan, mm, mm_clusters
+from medi.methods.cata_views import ViewsConfig
+from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM, MMConfig, hold_out
-from medi.methods.starts import Start, started
+from medi.methods.pretraining import Start, started
 from medi.metrics import score_episodes
+from medi.runtime.context import Context
+from medi.runtime.files import read_journal
 from medi.tasks import UniformSampler
-from medi.tasks.views import ViewsConfig
 from medi.train.checkpoint import load_checkpoint
-from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
 QUICK = MMConfig(network="mlp", inner=InnerSteps(steps=3, rate=0.1, top=3), tasks=4, schedule=Schedule(steps=3))
@@ -71,7 +71,7 @@ def test_training_makes_the_steps_end_in_better_clusters_than_they_did_before():
 
 
 def test_training_begins_where_the_start_ended_and_every_setting_shares_that_start(tmp_path):
-    known, plan = blobs(), Plan(3, 3, queries=5, desk=Desk(folder=tmp_path))
+    known, plan = blobs(), Plan(3, 3, queries=5, context=Context(folder=tmp_path))
     start = Start("prototypes", "mlp", batch=60, schedule=Schedule(steps=5))
     network, _ = started(known, start, plan)
     still = replace(QUICK, start=start, schedule=Schedule(steps=1, rate=1e-12))
@@ -95,7 +95,7 @@ def test_turned_copies_of_known_classes_are_classes_of_their_own(tmp_path):
     known = ImageSet(drawings, torch.arange(2).repeat_interleave(20), ("a", "b"))
     for rotations, way in ((False, 2), (True, 4)):
         folder = tmp_path / str(rotations)
-        MM(replace(QUICK, rotations=rotations)).fit(known, Plan(4, 3, queries=5, desk=Desk(folder=folder)))
+        MM(replace(QUICK, rotations=rotations)).fit(known, Plan(4, 3, queries=5, context=Context(folder=folder)))
         [checkpoint] = folder.glob("mm-*.safetensors")
         assert load_checkpoint(checkpoint)[1]["settings"]["task"]["way"] == way
 
@@ -122,7 +122,7 @@ def test_an_interrupted_training_continues_bit_for_bit(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments)
 
-    interruptible = replace(plan, desk=Desk(folder=tmp_path, checkpoint_seconds=0))
+    interruptible = replace(plan, context=Context(folder=tmp_path, checkpoint_seconds=0))
     monkeypatch.setattr("medi.methods.mm.augment", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MM(long).fit(known, interruptible)
@@ -149,7 +149,7 @@ def test_the_last_good_checkpoint_outlives_a_divergence(tmp_path, monkeypatch):
         return augment(*arguments) * (float("nan") if calls == 40 else 1.0)
 
     monkeypatch.setattr("medi.methods.mm.augment", poisoned)
-    plan = Plan(3, 3, queries=5, desk=Desk(folder=tmp_path, checkpoint_seconds=0))
+    plan = Plan(3, 3, queries=5, context=Context(folder=tmp_path, checkpoint_seconds=0))
     with pytest.raises(InputError, match=r"mm diverged before step 50 at learning rate 0\.001"):
         MM(replace(QUICK, schedule=Schedule(steps=100))).fit(blobs(), plan)
     (path,) = tmp_path.glob("mm-*.safetensors")
@@ -160,7 +160,7 @@ def test_the_last_good_checkpoint_outlives_a_divergence(tmp_path, monkeypatch):
 
 def test_a_divergence_ends_the_program_with_code_2_and_one_line(tmp_path, monkeypatch, capsys):
     wild = replace(QUICK, inner=InnerSteps(steps=2, rate=1e30), schedule=Schedule(steps=2))
-    monkeypatch.setattr(MM, "configs", {**MM.configs, "wild": wild})
+    monkeypatch.setattr(MM, "configs", {**MM.presets, "wild": wild})
     options = "--dataset glyphs --method mm --config wild --way 2 --observations 1 --seeds 1 --episodes 2 --device cpu"
     monkeypatch.setattr(sys, "argv", ["medi", "bench", "run", *options.split(), "--out", str(tmp_path / "out")])
     with pytest.raises(SystemExit) as stopped:
@@ -195,7 +195,7 @@ def test_of_a_large_bag_a_part_is_adapted_to_and_the_rest_answered(monkeypatch, 
     groups = known.labels[:75][None]
     whole = learner.discover(known.images, bag, 3, generator())
     monkeypatch.setattr(mm, "MOST_ADAPTED", 30)
-    monkeypatch.setattr(adapted, "HEAP", 10)
+    monkeypatch.setattr(mm_clusters, "HEAP", 10)
     for part in (learner.discover(known.images, bag, 3, generator()), learner.oracle(known.images, bag, groups, 3)):
         assert part.adapted.observations.shape[1] == 30
         assert part.labels.shape == part.confidence.shape == bag.shape
@@ -211,7 +211,7 @@ def test_many_questions_are_answered_as_few_are(monkeypatch):
     clustering = learner.discover(known.images, torch.tensor([[0, 1, 25, 26, 50, 51]]), 3, generator())
     questions = torch.arange(100)[None]
     at_once = clustering.assign(known.images, questions)
-    monkeypatch.setattr(adapted, "HEAP", 7)
+    monkeypatch.setattr(mm_clusters, "HEAP", 7)
     in_heaps = clustering.assign(known.images, questions)
     assert torch.equal(at_once.labels, in_heaps.labels)
     assert torch.allclose(at_once.confidence, in_heaps.confidence, atol=1e-5)
@@ -227,7 +227,7 @@ def rows_of(folder: Path, key: str) -> list[dict]:
 
 def test_both_readouts_share_one_training_and_find_groups_that_are_plainly_there(tmp_path):
     known, novel = blobs(20), blobs(6, seed=70)
-    plan = replace(CLOSE, desk=Desk(folder=tmp_path))
+    plan = replace(CLOSE, context=Context(folder=tmp_path))
     trained = replace(QUICK, tasks=8, schedule=Schedule(steps=40, rate=3e-3))
     task = UniformSampler(novel.labels, 3, 4, 10).sample(30, generator())
     bag, query = task.support.flatten(1), task.query.flatten(1)
@@ -267,13 +267,13 @@ def test_queries_are_assigned_to_adapted_centres_one_by_one():
 
 
 def test_discovery_on_held_out_known_classes_is_logged_every_200_tasks_and_chooses_nothing(tmp_path):
-    known, plan = blobs(20), replace(CLOSE, desk=Desk(folder=tmp_path))
+    known, plan = blobs(20), replace(CLOSE, context=Context(folder=tmp_path))
     held = replace(QUICK, tasks=40, held_out=0.2, schedule=Schedule(steps=12))
     MM(held).fit(known, plan)
     rows = rows_of(tmp_path, "held_out_acc")
     assert [row["step"] for row in rows] == [5, 10, 12]
     assert all(0 <= row["held_out_acc"] <= 1 for row in rows)
-    learnt, watched = hold_out(known, 0.2, 3, plan.desk.seed)
+    learnt, watched = hold_out(known, 0.2, 3, plan.context.seed)
     assert not set(learnt.class_names) & set(watched.class_names)
     assert (learnt.n_classes, watched.n_classes) == (16, 4)
 
@@ -297,7 +297,7 @@ def test_classes_are_held_out_only_where_enough_are_left(classes, way, share, co
 
 
 def test_known_classes_are_watched_where_none_is_held_out(tmp_path):
-    MM(replace(QUICK, held_out=0.5)).fit(blobs(4), replace(CLOSE, desk=Desk(folder=tmp_path)))
+    MM(replace(QUICK, held_out=0.5)).fit(blobs(4), replace(CLOSE, context=Context(folder=tmp_path)))
     assert [row["step"] for row in rows_of(tmp_path, "known_acc")] == [3]
 
 

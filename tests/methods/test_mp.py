@@ -6,13 +6,13 @@ import torch
 from torch.nn import functional
 
 from medi.data.augment import to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan, method_of
+from medi.methods.cata_views import ViewsConfig
 from medi.methods.mp import MP, MPConfig, SupervisedStart, prototype_loss
-from medi.tasks.views import ViewsConfig
+from medi.runtime.context import Context
 from medi.train.checkpoint import load_checkpoint
-from medi.train.loop import Desk
 from medi.train.schedule import Schedule
 
 
@@ -69,7 +69,7 @@ def test_tasks_of_one_view_train_it_too_and_the_views_are_found_once(tmp_path):
     known = blobs()
     views = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=20, rate=0.01))
     config = MPConfig(network="mlp", queries=4, schedule=Schedule(steps=5))
-    plan = Plan(3, 2, sampler="cata", views=views, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 2, sampler="cata", views=views, context=Context(folder=tmp_path))
     by_view = MP(config).fit(known, plan).encode(known.images[:5])
     uniform = MP(config).fit(known, replace(plan, sampler="uniform")).encode(known.images[:5])
     assert not torch.equal(by_view, uniform)
@@ -83,7 +83,7 @@ def test_a_supervised_start_is_made_once_and_shared_by_samplers(tmp_path):
     start = SupervisedStart(batch=16, schedule=Schedule(steps=30, rate=0.01))
     views = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=10, rate=0.01))
     config = MPConfig(network="mlp", queries=4, start=start, schedule=Schedule(steps=1, rate=0.0))
-    plan = Plan(3, 2, views=views, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 2, views=views, context=Context(folder=tmp_path))
     for sampler in ("uniform", "cata"):
         MP(config).fit(known, replace(plan, sampler=sampler))
     (classifier,) = (load_checkpoint(path)[0] for path in tmp_path.glob("classifier-*.safetensors"))
@@ -98,7 +98,9 @@ def test_a_supervised_start_is_made_once_and_shared_by_samplers(tmp_path):
 def test_the_same_seed_learns_the_same_and_another_seed_something_else():
     known = blobs()
     config = MPConfig(network="mlp", schedule=Schedule(steps=5))
-    encode = [MP(config).fit(known, Plan(3, 2, desk=Desk(seed=seed))).encode(known.images[:10]) for seed in (0, 0, 1)]
+    encode = [
+        MP(config).fit(known, Plan(3, 2, context=Context(seed=seed))).encode(known.images[:10]) for seed in (0, 0, 1)
+    ]
     assert torch.equal(encode[0], encode[1])
     assert not torch.equal(encode[0], encode[2])
 
@@ -120,7 +122,7 @@ def test_turned_classes_are_trained_on_but_not_counted_at_discovery(glyphs):
 
 def test_confidence_is_a_probability_and_falls_between_two_groups():
     known = blobs()
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(known, Plan(2, 3))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(known, Plan(2, 3))
     encoded = torch.cat([known.images, known.images[[0, 1, 2, 30, 31, 32]].mean(0, keepdim=True)])
     clustering = learner.discover(encoded, torch.tensor([[0, 1, 2, 30, 31, 32]]), 2, torch.Generator().manual_seed(0))
     near, between = clustering.assign(encoded, torch.tensor([[3, 150]])).confidence[0]
@@ -136,12 +138,12 @@ def test_a_known_class_with_one_image_or_none_labelled_does_no_harm():
         torch.cat([known.labels, torch.tensor([6, -1, -1])]),
         (*known.class_names, "rare"),
     )
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(single, Plan(3, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(single, Plan(3, 5))
     clustering = learner.discover(single.images, torch.tensor([[0, 1, 30, 31]]), 2, torch.Generator().manual_seed(0))
     assert clustering.confidence.isfinite().all()
     alone = ImageSet(torch.randn(2, 4), torch.tensor([0, 1]), ("a", "b"))
     with pytest.raises(InputError, match="two images"):
-        METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(alone, Plan(2, 1))
+        METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(alone, Plan(2, 1))
 
 
 def test_distances_keep_their_precision_under_autocast():
@@ -152,14 +154,14 @@ def test_distances_keep_their_precision_under_autocast():
 
 
 def test_pixels_are_clustered_as_they_are(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(glyphs.known, Plan(5, 5))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(5, 5))
     images = glyphs.novel.images[:7]
     assert torch.equal(learner.encode(images), to_float(images).flatten(1))
 
 
 def test_supervised_features_train_and_cluster(glyphs):
     known = glyphs.known.of_classes(range(10))
-    config = METHODS["kmeans"].config("features")
+    config = METHODS["kmeans"].preset("features")
 
     learner = METHODS["kmeans"](replace(config, schedule=Schedule(steps=20), batch=64)).fit(known, Plan(5, 2))
     assert learner.network == "conv4"
@@ -178,7 +180,7 @@ def test_the_balance_prior_is_used_only_where_it_is_true():
 
 def test_the_oracle_uses_the_groups_it_is_given():
     known = blobs()
-    learner = METHODS["kmeans"](METHODS["kmeans"].config("default")).fit(known, Plan(2, 3))
+    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(known, Plan(2, 3))
     encoded = learner.encode(known.images)
     bag, groups = torch.tensor([[0, 30, 1, 31]]), torch.tensor([[0, 1, 1, 0]])
     clustering = learner.oracle(encoded, bag, groups, 2)
@@ -190,15 +192,15 @@ def test_the_oracle_uses_the_groups_it_is_given():
 def test_every_method_has_a_default_config_and_its_own_name():
     for name, method in METHODS.items():
         assert method.name == name
-        assert "default" in method.configs
+        assert "default" in method.presets
         for dataset, config in method.chosen.items():
-            assert method.config("default", dataset) is method.configs[config]
+            assert method.preset("default", dataset) is method.presets[config]
 
 
 def test_unknown_methods_and_configs_suggest_the_nearest():
     with pytest.raises(InputError, match="did you mean 'kmeans'"):
         method_of("kmean")
     with pytest.raises(InputError, match=r"unknown config of mp 'papre'.*did you mean 'paper'"):
-        MP.config("papre")
+        MP.preset("papre")
     with pytest.raises(TypeError):
         MPConfig(netwrk="conv4")

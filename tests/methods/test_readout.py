@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from medi.cluster.whitening import weighing, whitening
 from medi.data.augment import to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods.readout import Readout, ReadoutEncoder, levels_of, views_of
-from medi.methods.scatter import weighing, whitening
 from medi.nets import build
 
 CPU = torch.device("cpu")

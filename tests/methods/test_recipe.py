@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medi.data.augment import StrongAugmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import Plan
 from medi.methods.recipe import (
@@ -22,8 +22,8 @@ from medi.methods.recipe import (
     task_size,
     teach,
 )
-from medi.train import ranks
-from medi.train.loop import Desk
+from medi.runtime import ranks
+from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 from processes import end, start_ranks
 
@@ -79,12 +79,12 @@ def test_contrast_without_partners_is_zero_and_has_a_gradient_without_nan():
 
 
 def test_stages_are_kept_apart_so_that_recipes_share_the_first(tmp_path):
-    known, desk = some_known(), Desk(folder=tmp_path)
-    teach(replace(EVERYTHING, tasks=None), known, Plan(3, 2, desk=desk))
-    teach(EVERYTHING, known, Plan(3, 5, desk=desk))
+    known, context = some_known(), Context(folder=tmp_path)
+    teach(replace(EVERYTHING, tasks=None), known, Plan(3, 2, context=context))
+    teach(EVERYTHING, known, Plan(3, 5, context=context))
     assert len(list(tmp_path.glob("medi-supervised-*.safetensors"))) == 1
     assert len(list(tmp_path.glob("medi-tasks-*.safetensors"))) == 1
-    teach(replace(EVERYTHING, copies="turned", supervised=None), known, Plan(3, 2, desk=desk))
+    teach(replace(EVERYTHING, copies="turned", supervised=None), known, Plan(3, 2, context=context))
     assert len(list(tmp_path.glob("medi-supervised-*.safetensors"))) == 1
     assert len(list(tmp_path.glob("medi-tasks-*.safetensors"))) == 2
 

@@ -11,13 +11,13 @@ from medi.data.augment import augment
 from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
-from medi.methods.adapting import Stage
-from medi.methods.inner import rank_pairs
+from medi.methods.bag_training import Stage
+from medi.methods.inner_steps import rank_pairs
+from medi.methods.pretraining import Start, linear, started, turned
 from medi.methods.rs_config import RSConfig
 from medi.methods.rs_loss import Outputs, TwoHeads, joint_loss, shared_cluster_loss
-from medi.methods.starts import Start, linear, started, turned
 from medi.nets import build, last_stage
-from medi.train.loop import Desk
+from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 
@@ -167,7 +167,7 @@ def test_rotations_are_learnt_from_images_and_refused_for_vectors(glyphs: Benchm
 def test_rotations_also_turn_what_is_observed_where_the_start_says_so(glyphs: Benchmark, tmp_path):
     alone = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2))
     both = replace(alone, observed=True)
-    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, context=Context(folder=tmp_path))
     told = replace(plan, observed=255 - glyphs.novel.images)
 
     def weights(start: Start, plan: Plan) -> list[float]:
@@ -190,7 +190,7 @@ def test_the_second_stage_may_have_batches_of_its_own(glyphs: Benchmark, tmp_pat
     monkeypatch.setattr("medi.methods.rs.augment", counted)
     start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=1))
     config = RSConfig(start, supervised=Schedule(steps=2), known=8)
-    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, context=Context(folder=tmp_path))
     for settings in (config, replace(config, supervised_batch=4)):  # one folder: kept apart
         METHODS["rs"](settings).fit(glyphs.known, plan)
     assert seen == [16, 16, 4, 4]
@@ -199,17 +199,17 @@ def test_the_second_stage_may_have_batches_of_its_own(glyphs: Benchmark, tmp_pat
 def test_a_second_stage_is_kept_with_what_the_first_was_learnt_from(glyphs: Benchmark, tmp_path):
     start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2), observed=True)
     rs = METHODS["rs"](RSConfig(start, supervised=Schedule(steps=2), known=8))
-    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, context=Context(folder=tmp_path))
     first, second = (rs.fit(glyphs.known, replace(plan, observed=seen)) for seen in (None, glyphs.novel.images))
     for one, other in ((first.start, second.start), (first.head, second.head)):
         assert not torch.equal(next(one.parameters()), next(other.parameters()))
 
 
 def test_a_long_training_on_a_bag_is_kept_with_what_the_start_was_learnt_from(glyphs: Benchmark, tmp_path, monkeypatch):
-    monkeypatch.setattr("medi.methods.adapting.KEPT", 1)
+    monkeypatch.setattr("medi.methods.bag_training.KEPT", 1)
     start = Start("rotations", "conv4", batch=16, schedule=Schedule(steps=2), observed=True)
     rs = METHODS["rs"](RSConfig(start, supervised=None, stage=Stage(1, 50, 2, Schedule(steps=1)), known=8))
-    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, desk=Desk(folder=tmp_path))
+    plan = Plan(3, 1, augmentation=glyphs.facts.augmentation, context=Context(folder=tmp_path))
     bag = torch.tensor([[0, 20, 40]])
 
     def weights(observed):
@@ -240,7 +240,7 @@ def test_a_prototypical_start_needs_images_enough_for_a_task():
 
 
 def test_heads_follow_from_the_seed():
-    one, same, other = (linear(4, 3, Desk(seed=seed)).weight for seed in (0, 0, 1))
+    one, same, other = (linear(4, 3, Context(seed=seed)).weight for seed in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 

@@ -10,13 +10,13 @@ from vectors import KNOWN, NOVEL, bags, blobs, generator
 
 from medi.errors import InputError
 from medi.methods import METHODS, Plan
-from medi.methods.adapting import Stage, ramp
+from medi.methods.bag_training import Stage, ramp
+from medi.methods.pretraining import Start
 from medi.methods.rs import APART, NEARLY, NEIGHBOURS, STEADYING, RSLearner
 from medi.methods.rs_config import RSConfig
 from medi.methods.rs_loss import joint_loss
-from medi.methods.starts import Start
-from medi.progress import Silent
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.progress import Silent
 from medi.train.schedule import Schedule
 
 
@@ -35,7 +35,7 @@ def of(restarts: int, **settings) -> RSLearner:
     start = Start("classes", "mlp", batch=16, schedule=Schedule(steps=2))
     stage = Stage(1, 50, 6, Schedule(steps=1, rate=0.01))
     config = RSConfig(start, None, stage=stage, known=8, restarts=restarts, **settings)
-    return METHODS["rs"](config).fit(KNOWN, Plan(3, 5, desk=Desk()))
+    return METHODS["rs"](config).fit(KNOWN, Plan(3, 5, context=Context()))
 
 
 def same(one: torch.nn.Module, other: torch.nn.Module) -> bool:
@@ -51,9 +51,9 @@ def agreement(labels: torch.Tensor, near: torch.Tensor) -> float:
 def test_of_several_trainings_on_a_bag_the_one_stays_whose_clusters_agree_best_with_neighbours(each, neighbours):
     learner, images = of(6), blobs(3, each=each, seed=5).images
     heard = Heard()
-    desk = Desk(seed=5, reporter=heard)
-    kept = learner.adapt(images, 3, None, desk)
-    tries = [learner.attempt(images, 3, None, replace(desk, seed=5 + APART * number)) for number in range(6)]
+    context = Context(seed=5, reporter=heard)
+    kept = learner.adapt(images, 3, None, context)
+    tries = [learner.attempt(images, 3, None, replace(context, seed=5 + APART * number)) for number in range(6)]
     with torch.no_grad():
         points = functional.normalize(learner.start.eval()(images))
         clusters = [model.eval()(images).argmax(1) for model in tries]
@@ -73,8 +73,8 @@ def test_of_several_trainings_on_a_bag_the_one_stays_whose_clusters_agree_best_w
 def test_a_single_training_is_the_first_of_several_and_all_there_is_without_neighbours(restarts, steady, observed):
     learner, images = of(restarts, steady=steady), blobs(3, each=observed, seed=5).images
     heard = Heard()
-    kept = learner.adapt(images, 3, None, Desk(seed=5, reporter=heard))
-    assert same(kept, learner.attempt(images, 3, None, Desk(seed=5)))
+    kept = learner.adapt(images, 3, None, Context(seed=5, reporter=heard))
+    assert same(kept, learner.attempt(images, 3, None, Context(seed=5)))
     assert not heard.lines
 
 
@@ -92,15 +92,15 @@ def test_what_stays_is_trained_on_with_its_own_weight_of_consistency_from_nothin
         return joint_loss(*outputs, consistency=consistency, **rest)
 
     monkeypatch.setattr("medi.methods.rs_loss.joint_loss", noted)
-    learner, images, desk = of(3, steady=7.0), NOVEL.images, Desk(seed=5)
+    learner, images, context = of(3, steady=7.0), NOVEL.images, Context(seed=5)
     judged(learner, 1.0, 2.0, 1.5, 2.0)
-    steadied = learner.adapt(images, 3, None, desk)
+    steadied = learner.adapt(images, 3, None, context)
     ramps = [ramp(step / 6, learner.config.ramp) for step in range(6)]
     assert weights == pytest.approx([weight * part for weight in (5, 5, 5, 7) for part in ramps])
-    expected = learner.attempt(images, 3, None, replace(desk, seed=5 + APART))
+    expected = learner.attempt(images, 3, None, replace(context, seed=5 + APART))
     assert not same(steadied, expected)
     expected.steps.taken.zero_()
-    learner.learn(expected, 7.0, images, 3, None, replace(desk, seed=5 + STEADYING))
+    learner.learn(expected, 7.0, images, 3, None, replace(context, seed=5 + STEADYING))
     assert same(steadied, expected)
 
 
@@ -108,8 +108,8 @@ def test_what_stays_is_trained_on_with_its_own_weight_of_consistency_from_nothin
 def test_where_the_fit_falls_what_there_was_before_stays(after, stays):
     learner, heard = of(3, steady=7.0), Heard()
     judged(learner, 1.0, 1.5, 2.0, after)
-    kept = learner.adapt(NOVEL.images, 3, None, Desk(seed=5, reporter=heard))
-    best = learner.attempt(NOVEL.images, 3, None, Desk(seed=5 + 2 * APART))
+    kept = learner.adapt(NOVEL.images, 3, None, Context(seed=5, reporter=heard))
+    best = learner.attempt(NOVEL.images, 3, None, Context(seed=5 + 2 * APART))
     assert same(kept, best) is not stays
     assert ("what there was before stays" in heard.lines[-1]) is not stays
 
@@ -117,21 +117,21 @@ def test_where_the_fit_falls_what_there_was_before_stays(after, stays):
 def test_a_single_training_may_be_trained_on_too():
     learner = of(1, steady=7.0)
     judged(learner, 1.0, 1.0)
-    kept = learner.adapt(NOVEL.images, 3, None, Desk(seed=5))
-    assert not same(kept, learner.attempt(NOVEL.images, 3, None, Desk(seed=5)))
+    kept = learner.adapt(NOVEL.images, 3, None, Context(seed=5))
+    assert not same(kept, learner.attempt(NOVEL.images, 3, None, Context(seed=5)))
 
 
 def test_told_the_groups_every_training_uses_them():
-    learner, desk = of(2, steady=7.0), Desk(seed=5)
+    learner, context = of(2, steady=7.0), Context(seed=5)
     found = []
     for groups in (None, NOVEL.labels):
         fit = learner.judge(NOVEL.images, 3)
-        tried = learner.tries(fit, NOVEL.images, 3, groups, desk)
-        found.append((tried, learner.steadied(tried, 7.0, NOVEL.images, 3, groups, desk)))
+        tried = learner.tries(fit, NOVEL.images, 3, groups, context)
+        found.append((tried, learner.steadied(tried, 7.0, NOVEL.images, 3, groups, context)))
     (honest, steadied), (told, told_steadied) = found
     assert not any(same(one, other) for one, other in zip(honest.models, told.models, strict=True))
     assert not same(steadied, told_steadied)
-    unlike = learner.steadied(told, 7.0, NOVEL.images, 3, None, desk)
+    unlike = learner.steadied(told, 7.0, NOVEL.images, 3, None, context)
     assert not same(told_steadied, unlike)
 
 
@@ -140,21 +140,21 @@ def test_queries_seen_together_are_clustered_by_the_best_of_several_trainings_as
     bag, query = bags(1)
     clustering = learner.discover(NOVEL.images, bag, 3, generator())
     (seed,) = clustering.seeds
-    together = learner.adapt(NOVEL.images[torch.cat([bag, query], 1)[0]], 3, None, replace(learner.desk, seed=seed))
+    together = learner.adapt(NOVEL.images[torch.cat([bag, query], 1)[0]], 3, None, replace(learner.context, seed=seed))
     labels = together.eval()(NOVEL.images[query[0]]).argmax(1)
     assert torch.equal(clustering.refine(NOVEL.images, query).labels[0], labels)
 
 
 def test_trainings_are_shared_by_settings_that_differ_in_their_number_and_what_follows(tmp_path, monkeypatch):
-    monkeypatch.setattr("medi.methods.adapting.KEPT", 1)
-    images, desk = NOVEL.images, Desk(seed=5, folder=tmp_path)
+    monkeypatch.setattr("medi.methods.bag_training.KEPT", 1)
+    images, context = NOVEL.images, Context(seed=5, folder=tmp_path)
 
     def kept(restarts: int, steady: float | None, *fits: float) -> int:
         learner = of(restarts, steady=steady)
         models = []
         for _ in range(2):  # the second time, all of it is found again
             judged(learner, *fits)
-            models.append(learner.adapt(images, 3, None, desk))
+            models.append(learner.adapt(images, 3, None, context))
         assert same(*models)
         return len(list(tmp_path.glob("rs-*.safetensors")))
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy
 
 from medi.methods import METHODS
-from medi.methods.inner import pair_loss
+from medi.methods.inner_steps import pair_loss
 from medi.methods.kcl import contrastive_loss
 from medi.methods.similarity import SimilarityNetwork
 from medi.nets import build

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medi.discover.result import ClassCount
+from medi.discovery.result import ClassCount
 from medi.report.curve import HEIGHT, TICK_GAP, WIDTH, curve
 
 SCORES = st.dictionaries(st.integers(1, 500), st.floats(-1e6, 1e6), min_size=1, max_size=60)

@@ -16,8 +16,8 @@ from outline import Outline
 from PIL import Image
 
 import medi.report
-from medi.data.folders import Skipped
-from medi.discover.result import ClassCount, Neighbour
+from medi.discovery.result import ClassCount, Neighbour
+from medi.photos.folders import Skipped
 from medi.report.page import LIMIT, MOST, SIZE, Item, render, thumbnail
 
 COMMAND = "medi discover --known known --novel 'my pictures' --out out"

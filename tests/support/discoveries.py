@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from medi.discover.result import ClassCount, Diagnosis, Discovery, Neighbour, Verdict
+from medi.discovery.result import ClassCount, Diagnosis, Discovery, Neighbour, Verdict
 from medi.report.page import Item, thumbnail
 
 

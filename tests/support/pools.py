@@ -5,12 +5,12 @@ from pathlib import Path
 
 import torch
 
-from medi.data.images import ImageSet
-from medi.data.photos import Cut
-from medi.discover.evidence import Choice
-from medi.discover.recogniser import Recogniser, make_recogniser
-from medi.discover.representation import Representation
-from medi.nets.pretrained import Encoder
+from medi.data.imageset import ImageSet
+from medi.discovery.recogniser import Recogniser, make_recogniser
+from medi.discovery.representations import Representation
+from medi.discovery.selection import Choice
+from medi.photos.decode import Cut
+from medi.photos.encoders import Encoder
 from pictures import noise
 
 
@@ -39,7 +39,7 @@ class Pool:
         return make_recogniser(representation, known, representation(items[12:14]), torch.arange(2), nothing_chosen)
 
     def load_model(self, folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]:
-        """In place of `medi.discover.saved.load_model`."""
+        """In place of `medi.discovery.model_folder.load_model`."""
         return self.recogniser, self.encoder
 
     def write(self, count: int) -> Path:

@@ -6,11 +6,9 @@ import torch
 from torch.nn import functional
 
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.nets import build
-from medi.tasks import CataSampler, make_sampler
-from medi.tasks.views import (
+from medi.methods.cata_views import (
     MultiView,
     Views,
     ViewsConfig,
@@ -20,7 +18,9 @@ from medi.tasks.views import (
     train_views,
     view_loss,
 )
-from medi.train.loop import Desk
+from medi.nets import build
+from medi.runtime.context import Context
+from medi.tasks import CataSampler, make_sampler
 from medi.train.schedule import Schedule
 
 QUICK = ViewsConfig(network="mlp", hidden=16, batch=64, looks=4, schedule=Schedule(steps=60, rate=0.01))
@@ -74,9 +74,9 @@ def test_the_view_is_the_head_that_believes_most_in_the_items_own_label():
 
 def test_views_come_from_the_trained_heads():
     known = blobs()
-    desk = Desk()
-    views = find_views(known, QUICK, desk, Augmentation())
-    model, _ = train_views(known, QUICK, desk, Augmentation())
+    context = Context()
+    views = find_views(known, QUICK, context, Augmentation())
+    model, _ = train_views(known, QUICK, context, Augmentation())
     with torch.no_grad():
         probabilities = model.eval()(known.images).softmax(2)
     own = torch.stack([probabilities[i, :, label] for i, label in enumerate(known.labels)])
@@ -85,7 +85,7 @@ def test_views_come_from_the_trained_heads():
 
 def test_training_learns_the_labels_in_every_head():
     known = blobs()
-    model, _ = train_views(known, QUICK, Desk(), Augmentation())
+    model, _ = train_views(known, QUICK, Context(), Augmentation())
     with torch.no_grad():
         right = (model.eval()(known.images).argmax(2) == known.labels[:, None]).float().mean(0)
     assert (right > 0.8).all()
@@ -94,7 +94,9 @@ def test_training_learns_the_labels_in_every_head():
 def test_the_orthogonality_term_makes_heads_more_orthogonal():
     known = blobs()
     cosines = [
-        mean_cosine(train_views(known, replace(QUICK, orthogonality=weight), Desk(), Augmentation())[0].first_layers())
+        mean_cosine(
+            train_views(known, replace(QUICK, orthogonality=weight), Context(), Augmentation())[0].first_layers()
+        )
         for weight in (0.0, 10.0)
     ]
     assert cosines[1] < 0.7 * cosines[0]
@@ -162,7 +164,7 @@ def test_heads_that_specialise_divide_the_classes_among_them():
     known = blobs(classes=6)
     shares = []
     for specialise in (0.0, 1.0):
-        views = find_views(known, replace(QUICK, specialise=specialise), Desk(), Augmentation())
+        views = find_views(known, replace(QUICK, specialise=specialise), Context(), Augmentation())
         table = torch.zeros(3, 6)
         table.index_put_((views.view, known.labels), torch.ones(len(known)), accumulate=True)
         shares.append(float((table.amax(0) / table.sum(0)).mean()))  # how much of a class lies in one view
@@ -205,8 +207,15 @@ def test_soft_views_draw_items_by_their_probability():
 
 def test_the_sampler_is_made_by_name_and_its_network_is_trained_once(tmp_path):
     known = blobs()
-    desk = Desk(folder=tmp_path)
-    size = {"way": 3, "observations": 2, "queries": 3, "views": QUICK, "augmentation": Augmentation(), "desk": desk}
+    context = Context(folder=tmp_path)
+    size = {
+        "way": 3,
+        "observations": 2,
+        "queries": 3,
+        "views": QUICK,
+        "augmentation": Augmentation(),
+        "context": context,
+    }
     first, again = (make_sampler("cata", known, **size) for _ in range(2))
     assert len(list(tmp_path.glob("cata-*.safetensors"))) == 1
     assert torch.equal(first.sample(5, generator()).support, again.sample(5, generator()).support)
@@ -218,14 +227,14 @@ def test_the_sampler_is_made_by_name_and_its_network_is_trained_once(tmp_path):
 )
 def test_what_cannot_have_views_is_refused_with_the_cure(classes, config, message):
     with pytest.raises(InputError, match=message) as error:
-        find_views(blobs(classes), config, Desk(), Augmentation())
+        find_views(blobs(classes), config, Context(), Augmentation())
     assert "--sampler uniform" in str(error.value)
 
 
 def test_too_few_images_for_a_task_are_refused_before_training(tmp_path):
     size = {"way": 3, "observations": 20, "queries": 15, "views": QUICK, "augmentation": Augmentation()}
     with pytest.raises(InputError, match="20 observations"):
-        make_sampler("cata", blobs(), **size, desk=Desk(folder=tmp_path))
+        make_sampler("cata", blobs(), **size, context=Context(folder=tmp_path))
     assert not list(tmp_path.iterdir())
 
 

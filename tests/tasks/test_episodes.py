@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
+from medi.methods.cata_views import ViewsConfig
+from medi.runtime.context import Context
 from medi.tasks import UniformSampler, make_sampler
-from medi.tasks.views import ViewsConfig
-from medi.train.loop import Desk
 
 
 @given(
@@ -84,5 +84,5 @@ def test_an_unknown_sampler_suggests_the_nearest():
             queries=1,
             views=ViewsConfig(),
             augmentation=Augmentation(),
-            desk=Desk(),
+            context=Context(),
         )

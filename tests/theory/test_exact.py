@@ -3,8 +3,8 @@ import torch
 from PIL import Image
 
 from medi.errors import InputError
-from medi.files import read_journal
-from medi.progress import Silent
+from medi.runtime.files import read_journal
+from medi.runtime.progress import Silent
 from medi.theory.exact import FAMILIES, balls, boxes, gaussians, pair_of, study_convergence
 
 

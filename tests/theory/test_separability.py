@@ -3,13 +3,13 @@ import torch
 
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import facts_of
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.progress import Silent
+from medi.runtime.context import Context
+from medi.runtime.progress import Silent
 from medi.theory.embeddings import KINDS, Recipe, learn
 from medi.theory.separability import draw_novel, study_separability
 from medi.theory.tables import separability_table
-from medi.train.loop import Desk
 
 
 def images(per_class: int, classes: int, value: int) -> ImageSet:
@@ -45,4 +45,4 @@ def test_a_study_compares_every_kind_on_the_same_images(tmp_path):
 def test_a_kind_that_does_not_exist_is_refused():
     known = load("rules").known
     with pytest.raises(InputError, match="pixels"):
-        learn("pixel", known, Recipe(), Desk(), way=5, augmentation=facts_of("rules").augmentation)
+        learn("pixel", known, Recipe(), Context(), way=5, augmentation=facts_of("rules").augmentation)

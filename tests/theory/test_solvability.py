@@ -2,7 +2,7 @@ import pytest
 from PIL import Image
 
 from medi.data.rules import rules
-from medi.progress import Silent
+from medi.runtime.progress import Silent
 from medi.theory.embeddings import Recipe
 from medi.theory.solvability import TEACHERS, check_conditions, of_rule, study_solvability
 

@@ -5,10 +5,10 @@ import torch
 from PIL import Image
 
 from medi.data.augment import to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.metrics import acc
-from medi.progress import Silent
+from medi.runtime.progress import Silent
 from medi.tasks.episodes import UniformSampler
 from medi.theory import generalisation_bound
 from medi.theory.algorithms import ALGORITHMS, LOSSES, MPAlgorithm, Training, draw_order

@@ -1,4 +1,4 @@
-from medi.files import append_to_journal
+from medi.runtime.files import append_to_journal
 from medi.theory.tables import TABLES, convergence_table, markdown_tables, stability_table
 
 

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from medi.errors import InputError
-from medi.files import read_journal
+from medi.runtime.context import Context
+from medi.runtime.devices import choose_device
+from medi.runtime.files import read_journal
 from medi.train.checkpoint import load_checkpoint, pack_optimiser, save_checkpoint, unpack_optimiser
-from medi.train.devices import choose_device
-from medi.train.loop import Desk, Validation, train
+from medi.train.loop import Validation, train
 from medi.train.schedule import Schedule
 
 SETTINGS = {"task": "toy"}
@@ -43,7 +44,7 @@ def run(folder: Path | None, schedule: Schedule, **kwargs) -> dict[str, Tensor]:
         model,
         loss_of(model, **kwargs),
         schedule,
-        Desk(seed=1, folder=folder, checkpoint_seconds=0),
+        Context(seed=1, folder=folder, checkpoint_seconds=0),
         title="toy",
         settings=SETTINGS,
     )
@@ -74,9 +75,9 @@ def test_the_log_of_an_interrupted_training_has_every_step_once(tmp_path):
 
 def test_the_log_starts_anew_where_there_was_no_checkpoint_yet(tmp_path):
     model = network()
-    desk = Desk(seed=1, folder=tmp_path)
+    context = Context(seed=1, folder=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train(model, loss_of(model, stop_at=60), Schedule(100), desk, title="toy", settings=SETTINGS)
+        train(model, loss_of(model, stop_at=60), Schedule(100), context, title="toy", settings=SETTINGS)
     run(tmp_path, Schedule(100))
     assert [row["step"] for row in read_journal(next(tmp_path.glob("*.jsonl")))] == [25, 50, 75, 100]
 
@@ -97,7 +98,7 @@ def test_a_finished_training_is_taken_from_the_folder(tmp_path):
 def test_other_settings_seeds_or_schedules_are_other_trainings(tmp_path):
     model = network()
     for settings, seed, steps in [({"a": 1}, 0, 5), ({"a": 2}, 0, 5), ({"a": 1}, 1, 5), ({"a": 1}, 0, 6)]:
-        train(model, loss_of(model), Schedule(steps), Desk(seed=seed, folder=tmp_path), title="t", settings=settings)
+        train(model, loss_of(model), Schedule(steps), Context(seed=seed, folder=tmp_path), title="t", settings=settings)
     assert len(list(tmp_path.glob("t-*.safetensors"))) == 4
 
 
@@ -167,9 +168,15 @@ def test_the_best_weights_on_the_way_are_kept_and_an_interruption_does_not_chang
         model = network()
         looks = iter(scores if not (folder and list(folder.glob("toy-*.safetensors"))) else scores[2:])
         validation = Validation(25, lambda: next(looks))
-        desk = Desk(seed=1, folder=folder, checkpoint_seconds=0)
+        context = Context(seed=1, folder=folder, checkpoint_seconds=0)
         train(
-            model, loss_of(model, stop_at), Schedule(100), desk, title="toy", settings=SETTINGS, validation=validation
+            model,
+            loss_of(model, stop_at),
+            Schedule(100),
+            context,
+            title="toy",
+            settings=SETTINGS,
+            validation=validation,
         )
         return model.state_dict()
 
@@ -186,8 +193,8 @@ def test_a_look_that_may_not_choose_is_logged_and_leaves_the_last_weights(tmp_pa
     model = network()
     looks = iter([0.9, 0.1])
     validation = Validation(50, lambda: next(looks), keep_best=False, name="acc")
-    desk = Desk(seed=1, folder=tmp_path)
-    train(model, loss_of(model), Schedule(100), desk, title="toy", settings=SETTINGS, validation=validation)
+    context = Context(seed=1, folder=tmp_path)
+    train(model, loss_of(model), Schedule(100), context, title="toy", settings=SETTINGS, validation=validation)
     last = run(None, Schedule(100))
     assert all(torch.equal(last[name], tensor) for name, tensor in model.state_dict().items())
     rows = read_journal(next(tmp_path.glob("*.jsonl")))
@@ -202,7 +209,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
         return sum(((p - p.detach()).square().sum().sqrt() for p in model.parameters()), torch.zeros(()))
 
     with pytest.raises(InputError, match="diverged before step 5"):
-        train(model, loss, Schedule(5), Desk(folder=tmp_path), title="toy", settings=SETTINGS)
+        train(model, loss, Schedule(5), Context(folder=tmp_path), title="toy", settings=SETTINGS)
     assert not list(tmp_path.glob("*.safetensors"))
 
 
@@ -214,7 +221,7 @@ def test_parameters_named_in_factors_learn_at_their_own_rate():
         return model["head"](model["body"](torch.randn(8, 4, generator=generator))).square().mean()
 
     schedule = Schedule(steps=1, rate=0.1, shape="constant", factors={"head": 0.01})
-    train(model, loss, schedule, Desk(), title="toy", settings={})
+    train(model, loss, schedule, Context(), title="toy", settings={})
     moved = {name: float((tensor - start[name]).abs().max()) for name, tensor in model.state_dict().items()}
     assert moved["body.weight"] == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the rate itself
     assert moved["head.weight"] == pytest.approx(0.001, rel=1e-3)

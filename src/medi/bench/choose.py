@@ -21,13 +21,13 @@ from medi.bench.rows import read_rows
 from medi.bench.run import open_results, provenance, refuse_other_settings, train_learner
 from medi.bench.score import draw_tasks, families, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark, load
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.files import append_to_journal
 from medi.methods import method_of
-from medi.progress import Reporter
-from medi.train.devices import wait_for
-from medi.train.loop import Desk
+from medi.runtime.context import Context
+from medi.runtime.devices import wait_for
+from medi.runtime.files import append_to_journal
+from medi.runtime.progress import Reporter
 
 FEWEST_KNOWN = 4
 """With fewer known classes nothing can be chosen."""
@@ -174,7 +174,7 @@ def _try(
     if method_of(run.method).one_way:
         trained, split = asked, replace(split, facts=replace(split.facts, way=asked.way))
     tasks = draw_tasks(split, asked, episodes)
-    learner = train_learner(trained, split, Desk(device, run.seed, out / "models", reporter))
+    learner = train_learner(trained, split, Context(device, run.seed, out / "models", reporter))
     start = monotonic()
     encoded = learner.encode(tasks[0].images)
     scores = [

@@ -9,7 +9,7 @@ import typer
 
 from medi.bench.grid import ALL, SCORES, parse_datasets, parse_list, parse_observations, runs_asked_for
 from medi.errors import InputError, unknown_name
-from medi.ray_option import RayCommand
+from medi.runtime.ray_option import RayCommand
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
 
@@ -82,14 +82,14 @@ def run_command(
     )
     import torch
 
-    from medi.bench.jobs import Jobs
-    from medi.bench.on_ray import OnRay
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
     from medi.bench.terminal import show_lines
-    from medi.progress import Reporter, Silent
+    from medi.runtime.devices import choose_device
+    from medi.runtime.local_workers import Jobs
+    from medi.runtime.progress import Reporter, Silent
+    from medi.runtime.ray_workers import OnRay
     from medi.train import ranks
-    from medi.train.devices import choose_device
 
     # Ray's workers look for devices on their own machines.
     chosen = choose_device(device) if ray is None else torch.device("cpu")
@@ -156,8 +156,8 @@ def choose_command(
         raise InputError("--regime grouped uses true groups and is no way to choose: give honest or transductive.")
     from medi.bench.choose import try_candidates
     from medi.bench.terminal import show_choices
-    from medi.progress import Reporter
-    from medi.train.devices import choose_device
+    from medi.runtime.devices import choose_device
+    from medi.runtime.progress import Reporter
 
     summaries = try_candidates(
         candidates,
@@ -187,8 +187,8 @@ def views_command(
     datasets = parse_datasets(dataset)
     from medi.bench.terminal import show_views
     from medi.bench.views import study_views
-    from medi.progress import Reporter
-    from medi.train.devices import choose_device
+    from medi.runtime.devices import choose_device
+    from medi.runtime.progress import Reporter
 
     rows = study_views(datasets, out, seeds=range(seeds), device=choose_device(device), reporter=Reporter())
     show_views(rows)
@@ -228,8 +228,8 @@ def paper_command(
     """
     datasets = parse_datasets(dataset)
     from medi.bench.paper import run_paper
-    from medi.progress import Reporter
-    from medi.train.devices import choose_device
+    from medi.runtime.devices import choose_device
+    from medi.runtime.progress import Reporter
 
     chosen = choose_device(device)
     written = run_paper(

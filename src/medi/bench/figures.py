@@ -17,7 +17,7 @@ from medi.bench.grid import ALL
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
 from medi.errors import InputError, unknown_name
-from medi.files import make_folder, write_atomically
+from medi.runtime.files import make_folder, write_atomically
 
 COMPARED = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
 """From left to right: published methods, then meta discovery."""

@@ -152,7 +152,7 @@ def runs_asked_for(
     samplers: dict[str, str | None] = {}
     for name in parse_list(method, "--method"):
         chosen = method_of(name)
-        chosen.config(config)
+        chosen.preset(config)
         samplers[name] = sampler if chosen.takes_sampler else None
     return expand(
         datasets=datasets,

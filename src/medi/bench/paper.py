@@ -16,9 +16,9 @@ from medi.bench.rows import read_rows
 from medi.bench.run import RESULTS, run_grid
 from medi.bench.tables import render, summarise
 from medi.data.benchmarks import Benchmark, load
-from medi.files import make_folder, write_atomically
 from medi.methods import METHODS
-from medi.progress import Reporter
+from medi.runtime.files import make_folder, write_atomically
+from medi.runtime.progress import Reporter
 
 DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
 FEW = (5, 1)

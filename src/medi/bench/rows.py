@@ -9,7 +9,7 @@ from typing import Any
 
 from medi.bench.grid import ALL, REGIMES, SCORES
 from medi.errors import InputError
-from medi.files import read_journal
+from medi.runtime.files import read_journal
 
 
 def _text(value: object) -> bool:

@@ -23,13 +23,13 @@ from medi.bench.score import draw_tasks, mean_score, score_regimes
 from medi.bench.work import Order, Spread
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.methods import Learner, Plan, method_of
-from medi.progress import Reporter, Silent
-from medi.tasks.views import views_config
-from medi.train import ranks
-from medi.train.devices import describe_device, wait_for
-from medi.train.loop import Desk
+from medi.methods.cata_views import views_config
+from medi.runtime import ranks
+from medi.runtime.context import Context
+from medi.runtime.devices import describe_device, wait_for
+from medi.runtime.files import LOCK, append_to_journal, input_errors, make_folder, only_process
+from medi.runtime.progress import Reporter, Silent
 
 RESULTS = "results.jsonl"
 SHOTS_FOR_ALL = 5
@@ -101,8 +101,8 @@ def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
         yield out / RESULTS
 
 
-def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
-    """Train what a run needs, or take it from the desk's folder."""
+def train_learner(run: Run, benchmark: Benchmark, context: Context) -> Learner:
+    """Train what a run needs, or take it from the context's folder."""
     plan = Plan(
         way=benchmark.facts.way if run.observations == ALL else run.way,
         observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
@@ -110,7 +110,7 @@ def train_learner(run: Run, benchmark: Benchmark, desk: Desk) -> Learner:
         sampler=run.sampler or "uniform",
         views=views_config(run.dataset),
         equal_sizes=run.observations != ALL,
-        desk=desk,
+        context=context,
         observed=None if run.observations != ALL or benchmark.novel_train is None else benchmark.novel_train.images,
     )
     return method_of(run.method)(config_of(run)).fit(benchmark.known, plan)
@@ -122,8 +122,8 @@ def rows_of(
     """The rows of runs that share a learner: they are asked the same questions together."""
     first = runs[0]
     tasks = draw_tasks(benchmark, first, episodes)
-    desk = Desk(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
-    learner = train_learner(first, benchmark, desk)
+    context = Context(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
+    learner = train_learner(first, benchmark, context)
     start = monotonic()
     encoded = learner.encode(tasks[0].images)  # all tasks of a run are about one pool of images
     regimes = [run.regime for run in runs]
@@ -184,7 +184,7 @@ def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], o
 
 def config_of(run: Run) -> Any:
     """The settings that a run's config stands for."""
-    return method_of(run.method).config(run.config, run.dataset, everything=run.observations == ALL)
+    return method_of(run.method).preset(run.config, run.dataset, everything=run.observations == ALL)
 
 
 def settings_of(run: Run) -> dict[str, Any]:

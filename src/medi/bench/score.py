@@ -22,7 +22,7 @@ from medi.data.facts import QUERIES
 from medi.errors import InputError
 from medi.methods.base import Learner
 from medi.metrics import chance, score_episodes
-from medi.progress import Reporter
+from medi.runtime.progress import Reporter
 from medi.tasks.episodes import Task, UniformSampler
 
 CHUNK_NUMBERS = 32_000_000

@@ -16,13 +16,13 @@ from medi.bench.run import describe_run
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import QUERIES
 from medi.errors import InputError
-from medi.files import append_to_journal, make_folder, read_journal
-from medi.progress import Reporter
-from medi.report.sheet import Strip, Thumbnail, contact_sheet
+from medi.methods.cata_views import ViewsConfig, find_views, mean_cosine, train_views, views_config
+from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
+from medi.runtime.context import Context
+from medi.runtime.files import append_to_journal, make_folder, read_journal
+from medi.runtime.progress import Reporter
 from medi.tasks import VIEWS
 from medi.tasks.cata import CataSampler
-from medi.tasks.views import ViewsConfig, find_views, mean_cosine, train_views, views_config
-from medi.train.loop import Desk
 
 SHOWN = 24
 """Images of a view in the picture."""
@@ -41,12 +41,12 @@ def study_views(
         benchmark = load(name, device)
         for seed in seeds:
             for kind, config in kinds_of_views(name).items():
-                desk = Desk(device, seed, out / "models", reporter)
+                context = Context(device, seed, out / "models", reporter)
                 if (name, seed, kind) not in rows:
-                    rows[name, seed, kind] = {"kind": kind} | study(benchmark, config, desk)
+                    rows[name, seed, kind] = {"kind": kind} | study(benchmark, config, context)
                     append_to_journal(journal, rows[name, seed, kind])
                 if seed == seeds[0]:
-                    draw_views(benchmark, config, desk).save(out / f"views-{name}-{kind}.png")
+                    draw_views(benchmark, config, context).save(out / f"views-{name}-{kind}.png")
     return [row for key, row in rows.items() if key[0] in datasets and key[1] in seeds]
 
 
@@ -60,11 +60,11 @@ def kinds_of_views(dataset: str) -> dict[str, ViewsConfig]:
     }
 
 
-def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, Any]:
+def study(benchmark: Benchmark, config: ViewsConfig, context: Context) -> dict[str, Any]:
     """What one multi-view network did with the known classes."""
     known, augmentation = benchmark.known, benchmark.facts.augmentation
-    model, seconds = train_views(known, config, desk, augmentation)
-    views = find_views(known, config, desk, augmentation)
+    model, seconds = train_views(known, config, context, augmentation)
+    views = find_views(known, config, context, augmentation)
     sampler = CataSampler(known.labels, views, benchmark.facts.way, OBSERVATIONS, QUERIES, known.class_names)
     agreement = {
         name: dict(zip(("bits", "random_bits"), agreement_with(views.view, values), strict=True))
@@ -72,7 +72,7 @@ def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, An
     }
     return {
         "dataset": benchmark.facts.name,
-        "seed": desk.seed,
+        "seed": context.seed,
         "mean_cosine": mean_cosine(model.first_layers()),
         "sizes": views.sizes.tolist(),
         "coverage": views.coverage(known.labels, known.n_classes).tolist(),
@@ -81,7 +81,7 @@ def study(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> dict[str, An
         "agreement": agreement,
         "seconds": round(seconds, 3),
         "settings": asdict(config),
-        **describe_run(desk.device),
+        **describe_run(context.device),
     }
 
 
@@ -93,10 +93,10 @@ def agreement_with(view: Tensor, values: Tensor) -> tuple[float, float]:
     return float(mutual_info_score(theirs, ours) / np.log(2)), float(np.mean(shuffled) / np.log(2))
 
 
-def draw_views(benchmark: Benchmark, config: ViewsConfig, desk: Desk) -> Any:
+def draw_views(benchmark: Benchmark, config: ViewsConfig, context: Context) -> Any:
     """A picture: of each view the images it dominates most clearly, from as many classes as there is room for."""
     known = benchmark.known
-    views = find_views(known, config, desk, benchmark.facts.augmentation)
+    views = find_views(known, config, context, benchmark.facts.augmentation)
     best, second = views.log_probabilities.topk(2, dim=1).values.T
     strips = []
     for number, size in enumerate(views.sizes.tolist()):

@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 from medi.bench.grid import Run
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.progress import Reporter, Silent, Tick
+from medi.runtime.progress import Reporter, Silent, Tick
 
 Rows = list[dict[str, Any]]
 
@@ -75,7 +75,7 @@ class Order:
 def do(order: str, reporter: Reporter | None = None) -> str:
     """Do an order; the answer has `rows`, or `error` where the input is at fault."""
     from medi.bench.run import rows_of
-    from medi.train.devices import choose_device
+    from medi.runtime.devices import choose_device
 
     wanted = Order.of_json(order)
     try:

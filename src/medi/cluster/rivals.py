@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from medi.cluster.choose_k import silhouette
 from medi.cluster.kmeans import plus_plus_seeds, squared_distances
+from medi.discovery.count import silhouette
 from medi.metrics import acc
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from medi.data.facts import Facts, facts_of
-from medi.data.images import ImageSet
-from medi.data.readers import READERS, Records
+from medi.data.formats import READERS, Records
+from medi.data.imageset import ImageSet
 from medi.data.store import data_folder, path_of
 from medi.errors import InputError
 

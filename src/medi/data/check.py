@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from medi.data.facts import Facts
-from medi.data.readers import READERS, DamagedFile
+from medi.data.formats import READERS, DamagedFile
 from medi.data.store import path_of
 
 

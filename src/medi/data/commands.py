@@ -55,7 +55,7 @@ def _at_hand(facts: Facts) -> str:
 @app.command("fetch")
 def fetch_benchmarks(names: Annotated[list[str], NAMES]) -> None:
     """Download benchmarks; what is there already is left alone, unless it is damaged."""
-    from medi.data.fetch import fetch, progress_bars
+    from medi.data.download import fetch, progress_bars
 
     console = Console()
     for facts in _chosen(names):

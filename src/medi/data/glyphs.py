@@ -22,7 +22,7 @@ from scipy.ndimage import grey_dilation
 from torch import Tensor
 
 from medi.data.facts import SIZE
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 
 KNOWN_SCRIPTS = ("Latin", "Cyrillic")

@@ -18,7 +18,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from medi.data.facts import SIZE
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 
 Points = npt.NDArray[np.float64]  # (n, 2), x to the right and y down, within -1 to 1

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from medi.data.facts import QUERIES, Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.tasks.views import ViewsConfig
-from medi.train.loop import Desk
+from medi.methods.cata_views import ViewsConfig
+from medi.runtime.context import Context
 
 AFTER_TRAINING = ("grouping", "readout", "restarts", "steady")
 """Settings of a method that say how clusters are read off what was learnt, or what is done with several trainings."""
@@ -43,7 +43,7 @@ class Plan:
         sampler: How training tasks are drawn.
         views: Settings of CATA's network, where that is the sampler.
         equal_sizes: Every novel class has equally many observations, as in the paper; a method may use that.
-        desk: Device, seed, folder and progress.
+        context: Device, seed, folder and progress.
         observed: (n, …), the images of the one bag there will be, where everything is observed: a stage that needs no
             labels may learn from these, too. None where there may be many bags.
     """
@@ -55,7 +55,7 @@ class Plan:
     sampler: str = "uniform"
     views: ViewsConfig = field(default_factory=ViewsConfig)
     equal_sizes: bool = False
-    desk: Desk = field(default_factory=Desk)
+    context: Context = field(default_factory=Context)
     observed: Tensor | None = None
 
     def settings(self, known: ImageSet, config: Any, **task: int) -> dict[str, Any]:
@@ -160,13 +160,13 @@ class Method(ABC):
     takes_sampler: ClassVar[bool] = False
     one_way: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
-    configs: ClassVar[Mapping[str, Any]]
+    presets: ClassVar[Mapping[str, Any]]
     chosen: ClassVar[Mapping[str, str]] = {}
     abundant: ClassVar[Mapping[str, str]] = {}
     recipes: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def config(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Any:
+    def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Any:
         """The settings of a name; `default` and `full` may differ from dataset to dataset.
 
         Args:
@@ -174,11 +174,11 @@ class Method(ABC):
             dataset: Of a benchmark; None for settings that are not for any.
             everything: Whether all images of the novel classes are observed, not a few.
         """
-        if name not in cls.configs:
-            raise unknown_name(f"config of {cls.name}", name, cls.configs)
+        if name not in cls.presets:
+            raise unknown_name(f"config of {cls.name}", name, cls.presets)
         chosen = {**cls.chosen, **cls.abundant} if everything else cls.chosen
         by_dataset = {"default": chosen, "full": cls.recipes}.get(name, {})
-        return cls.configs[by_dataset.get(dataset, name) if dataset is not None else name]
+        return cls.presets[by_dataset.get(dataset, name) if dataset is not None else name]
 
     @abstractmethod
     def __init__(self, config: Any) -> None: ...

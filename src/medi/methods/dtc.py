@@ -19,14 +19,14 @@ from torch.nn import functional
 from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner, Stage, StepCount, ramp
+from medi.data.imageset import ImageSet
+from medi.methods.bag_training import AdaptingLearner, Stage, StepCount, ramp
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.dtc_config import CHOSEN, CONFIGS, RECIPES, DTCConfig
-from medi.methods.starts import started
+from medi.methods.pretraining import started
 from medi.nets import Network
-from medi.nets.encode import in_batches, network_encoder
-from medi.train.loop import Desk
+from medi.nets.embed import in_batches, network_encoder
+from medi.runtime.context import Context
 
 
 def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -81,7 +81,7 @@ class DTC(Method):
     """Deep transfer clustering."""
 
     name: ClassVar[str] = "dtc"
-    configs: ClassVar[Mapping[str, DTCConfig]] = CONFIGS
+    presets: ClassVar[Mapping[str, DTCConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = CHOSEN
     recipes: ClassVar[Mapping[str, str]] = RECIPES
 
@@ -93,7 +93,7 @@ class DTC(Method):
         plan = replace(plan, augmentation=self.settings.augmentation or plan.augmentation)
         network, seconds = started(known, self.settings.start, plan)
         settings = plan.settings(known, self.settings)
-        return DTCLearner(network, self.settings, plan.augmentation, plan.desk, seconds, settings)
+        return DTCLearner(network, self.settings, plan.augmentation, plan.context, seconds, settings)
 
 
 class DTCLearner(AdaptingLearner):
@@ -104,46 +104,53 @@ class DTCLearner(AdaptingLearner):
         start: Network,
         config: DTCConfig,
         augmentation: Augmentation,
-        desk: Desk,
+        context: Context,
         seconds: float = 0.0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__("dtc", desk, config.start.network, config.stage.schedule.precision, seconds, settings)
+        super().__init__("dtc", context, config.start.network, config.stage.schedule.precision, seconds, settings)
         self.start, self.config, self.augmentation = start, config, augmentation
 
-    def begin(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> SoftClusters:
+    def begin(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> SoftClusters:
         """The network before training on a bag (n, …): components of its features and the centres of k-means there."""
-        features = network_encoder(self.start, desk.device, self.precision)(images).clone()
+        features = network_encoder(self.start, context.device, self.precision)(images).clone()
         mean, components = principal_components(features, k)
         points = (features - mean) @ components.mT
         if groups is None:
-            centres = kmeans(points[None], k, generator=desk.generator(stream=1)).centres[0]
+            centres = kmeans(points[None], k, generator=context.generator(stream=1)).centres[0]
         else:
             member = functional.one_hot(groups, k).to(points)
             centres = member.mT @ points / member.sum(0).clamp_min(1)[:, None]
-        return SoftClusters(deepcopy(self.start), mean, components, centres).to(desk.device)
+        return SoftClusters(deepcopy(self.start), mean, components, centres).to(context.device)
 
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
         """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
-        model = self.begin(images, k, groups, desk)
+        model = self.begin(images, k, groups, context)
         if self.config.first:
-            apart = replace(desk, seed=desk.seed + 1)  # or the next stage would see the same batches again
+            apart = replace(context, seed=context.seed + 1)  # or the next stage would see the same batches again
             self._draw(model, images, groups, apart, self.config.first, settling=False)
-        self._draw(model, images, groups, desk, self.config.stage, settling=True)
+        self._draw(model, images, groups, context, self.config.stage, settling=True)
         return model
 
     def _draw(
-        self, model: SoftClusters, images: Tensor, groups: Tensor | None, desk: Desk, stage: Stage, *, settling: bool
+        self,
+        model: SoftClusters,
+        images: Tensor,
+        groups: Tensor | None,
+        context: Context,
+        stage: Stage,
+        *,
+        settling: bool,
     ) -> None:
         """One stage; only one that settles takes new targets on its way and asks two views to agree."""
         config, schedule, k = self.config, stage.schedule_for(len(images)), len(model.centres)
         every = config.refresh * stage.steps_of_a_pass(len(images))
-        model.steps, model.target = StepCount(), torch.zeros(len(images), k, device=desk.device)
+        model.steps, model.target = StepCount(), torch.zeros(len(images), k, device=context.device)
 
         def assignments() -> Tensor:
             model.eval()
             q = in_batches(
-                lambda batch: model(to_float(batch)).softmax(-1), desk.device, images, precision=self.precision
+                lambda batch: model(to_float(batch)).softmax(-1), context.device, images, precision=self.precision
             )
             model.train()
             torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
@@ -161,4 +168,4 @@ class DTCLearner(AdaptingLearner):
             weight = config.consistency * ramp(done, config.ramp * (1 - config.warm_up)) if done >= 0 else 0.0
             return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
 
-        self.train_on(images, k, groups, model, loss, schedule, desk)
+        self.train_on(images, k, groups, model, loss, schedule, context)

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from medi.data.facts import CROPPED, FLIPPED, Augmentation
-from medi.methods import starts
-from medi.methods.adapting import Stage
-from medi.methods.starts import Start
+from medi.methods import pretraining
+from medi.methods.bag_training import Stage
+from medi.methods.pretraining import Start
 from medi.train.schedule import Drops, Schedule
 
 
@@ -50,7 +50,7 @@ FIVE_CLASSES = Start(schedule=Schedule(steps=1500, shape="onecycle", decay=5e-4)
 """15 to 20 epochs of CIFAR-10 and SVHN."""
 SGD_START = Start(schedule=Schedule(steps=4000, rate=0.1, optimiser="sgd", decay=5e-4, shape="onecycle"))
 CPU = DTCConfig(
-    starts.CPU,
+    pretraining.CPU,
     stage=Stage(epochs=20, batch=100, least=30, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
 )
 
@@ -111,13 +111,19 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
         "svhn-settled-two-stages": _full(SGD_START, ON_DIGITS),
         "svhn-cropped-two-stages": _full(SGD_START, ON_DIGITS, augmentation=CROPPED),
         "characters": DTCConfig(
-            starts.CHARACTERS, Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)), consistency=100.0
+            pretraining.CHARACTERS,
+            Stage(epochs=60, batch=256, least=150, schedule=Schedule(steps=1)),
+            consistency=100.0,
         ),
-        "characters-sgd": DTCConfig(starts.CHARACTERS, consistency=100.0),
-        "characters-slow": DTCConfig(starts.CHARACTERS, _on_bag(epochs=30, rate=0.001), consistency=100.0),
-        "characters-late": DTCConfig(starts.CHARACTERS_LONG, consistency=100.0),
-        "characters-late-slow": DTCConfig(starts.CHARACTERS_LONG, _on_bag(epochs=30, rate=0.001), consistency=100.0),
-        "characters-late-slower": DTCConfig(starts.CHARACTERS_LONG, _on_bag(epochs=30, rate=1e-4), consistency=100.0),
+        "characters-sgd": DTCConfig(pretraining.CHARACTERS, consistency=100.0),
+        "characters-slow": DTCConfig(pretraining.CHARACTERS, _on_bag(epochs=30, rate=0.001), consistency=100.0),
+        "characters-late": DTCConfig(pretraining.CHARACTERS_LONG, consistency=100.0),
+        "characters-late-slow": DTCConfig(
+            pretraining.CHARACTERS_LONG, _on_bag(epochs=30, rate=0.001), consistency=100.0
+        ),
+        "characters-late-slower": DTCConfig(
+            pretraining.CHARACTERS_LONG, _on_bag(epochs=30, rate=1e-4), consistency=100.0
+        ),
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=10)),
         "cpu": CPU,
         "cpu-long": replace(CPU, stage=replace(CPU.stage, least=100)),
@@ -135,7 +141,7 @@ CONFIGS: Mapping[str, DTCConfig] = MappingProxyType(
             augmentation=FLIPPED,
         ),
         "full-omniglot": DTCConfig(
-            starts.CHARACTERS_FULL,
+            pretraining.CHARACTERS_FULL,
             first=_constant(10, 1e-3, "adam", batch=100),
             stage=_constant(90, 1e-3, "adam", batch=100),
             consistency=100.0,

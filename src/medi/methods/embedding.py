@@ -14,9 +14,9 @@ from torch import Tensor
 from medi.cluster.balanced import assign_balanced, balanced_kmeans
 from medi.cluster.kmeans import kmeans, squared_distances
 from medi.cluster.neighbours import towards_neighbours
-from medi.cluster.prepare import Preparation
+from medi.cluster.preparation import Preparation
 from medi.cluster.transductive import refine
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Assignment, Clustering, Learner, Plan
 from medi.tasks.episodes import UniformSampler
@@ -208,7 +208,7 @@ class EmbeddingLearner(Learner):
         way = min(plan.way, len(enough))
         usable = torch.where((known.labels >= 0) & (counts[known.labels] >= 2), known.labels, -1)
         sampler = UniformSampler(usable, way, observations, queries)
-        task = sampler.sample(self.CALIBRATION_TASKS, plan.desk.generator(stream=1))
+        task = sampler.sample(self.CALIBRATION_TASKS, plan.context.generator(stream=1))
         items, place = torch.unique(torch.cat([task.support.flatten(1), task.query.flatten(1)], 1), return_inverse=True)
         encoded = self.encode(known.images[items])
         support, query = place[:, : way * observations], place[:, way * observations :]

@@ -9,11 +9,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from medi.data.augment import to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
-from medi.methods.starts import Start, started
-from medi.nets.encode import network_encoder
+from medi.methods.pretraining import Start, started
+from medi.nets.embed import network_encoder
 from medi.train.schedule import Schedule
 
 
@@ -39,7 +39,7 @@ class KMeans(Method):
 
     name: ClassVar[str] = "kmeans"
     embeds: ClassVar[bool] = True
-    configs: ClassVar[Mapping[str, KMeansConfig]] = {
+    presets: ClassVar[Mapping[str, KMeansConfig]] = {
         "default": KMeansConfig(),
         "features": KMeansConfig(network="conv4"),
     }
@@ -49,12 +49,12 @@ class KMeans(Method):
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the network where there is one; pixels need nothing."""
-        config, desk = self.settings, plan.desk
+        config, context = self.settings, plan.context
         if config.network is None:
             return EmbeddingLearner(pixels, known, plan, config.grouping)
         start = Start(network=config.network, batch=config.batch, schedule=config.schedule)
         network, seconds = started(known, start, plan)
-        encoder = network_encoder(network, desk.device, config.schedule.precision)
+        encoder = network_encoder(network, context.device, config.schedule.precision)
         return EmbeddingLearner(encoder, known, plan, config.grouping, config.network, seconds)
 
 

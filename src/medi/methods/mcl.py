@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from medi.methods.inner import pair_loss
+from medi.methods.inner_steps import pair_loss
 from medi.methods.similarity import PairLoss, PairMethod
 
 

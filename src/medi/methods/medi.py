@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from medi.data.augment import StrongAugmentation
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping, JointGrouping
 from medi.methods.readout import Readout, ReadoutEncoder
@@ -160,7 +160,7 @@ class Medi(Method):
     """Discovery in what several networks, taught by a recipe each, make of images."""
 
     name: ClassVar[str] = "medi"
-    configs: ClassVar[Mapping[str, MediConfig]] = {
+    presets: ClassVar[Mapping[str, MediConfig]] = {
         "default": MediConfig(readout=WHITE),
         "cpu": _on_cpu()["cpu-views"],
         **_winners(),
@@ -176,15 +176,15 @@ class Medi(Method):
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Teach every network, one after the other."""
-        config, desk = self.settings, plan.desk
+        config, context = self.settings, plan.context
         if known.images.ndim == 2:
             config = for_vectors(config)
         taught = [
-            teach(recipe, known, replace(plan, desk=replace(desk, seed=seed)))
-            for recipe, seed in _with_seeds(config.members, desk.seed)
+            teach(recipe, known, replace(plan, context=replace(context, seed=seed)))
+            for recipe, seed in _with_seeds(config.members, context.seed)
         ]
         networks, seconds = zip(*taught, strict=True)
-        encoder = ReadoutEncoder(networks, known, config.readout, desk.device)
+        encoder = ReadoutEncoder(networks, known, config.readout, context.device)
         names = "+".join(recipe.network for recipe in config.members)
         return EmbeddingLearner(encoder, known, plan, config.grouping, names, sum(seconds))
 

@@ -3,7 +3,7 @@
 A network with a softmax head is trained so that a few label-free gradient steps on a task's observations end in the
 right clusters: items are pulled together or apart in pairs, and the loss on the task's queries is differentiated
 through those steps. At discovery the same steps run on the novel observations; clusters are then read off the head's
-largest output, or found in the adapted embedding. `medi.methods.inner` has the steps and the losses.
+largest output, or found in the adapted embedding. `medi.methods.inner_steps` has the steps and the losses.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from torch import Tensor, nn
 from medi.cluster.balanced import balanced_kmeans
 from medi.cluster.kmeans import kmeans, squared_distances
 from medi.data.augment import augment, to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.adapted import Adapted, AdaptedCentres, HeadClustering
 from medi.methods.base import Clustering, Learner, Method, Plan
 from medi.methods.embedding import best_temperature
-from medi.methods.inner import Clusterer, adapt, label_pairs, outer_loss
+from medi.methods.inner_steps import Clusterer, adapt, label_pairs, outer_loss
+from medi.methods.mm_clusters import Adapted, AdaptedCentres, HeadClustering
 from medi.methods.mm_config import CONFIGS, MMConfig
-from medi.methods.starts import started
+from medi.methods.pretraining import started
 from medi.metrics import score_episodes
 from medi.nets import build, seeded
-from medi.nets.conv import batch_over_tasks
+from medi.nets.per_task_conv import batch_over_tasks
+from medi.runtime import ranks
+from medi.runtime.devices import tensor_float32
 from medi.tasks import UniformSampler, make_sampler
-from medi.train import ranks
-from medi.train.devices import tensor_float32
+from medi.train.cuda_graph import replayed
 from medi.train.loop import Diverged, Validation, train
-from medi.train.replay import replayed
 
 MATMUL_SIDE = {"cpu": 0, "cuda": 8}
-"""Images up to this side are convolved by matrix products (`medi.nets.conv`): `benchmarks/maml.py` compares."""
+"""Images up to this side are convolved by matrix products (`per_task_conv.py`): `benchmarks/maml.py` compares."""
 LOOK_EVERY, LOOK_TASKS = 200, 10
 """After so many training tasks, discovery is scored on so many tasks."""
 MOST_ADAPTED = 1000
@@ -87,7 +87,7 @@ class MM(Method):
     name: ClassVar[str] = "mm"
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
-    configs: ClassVar[Mapping[str, MMConfig]] = CONFIGS
+    presets: ClassVar[Mapping[str, MMConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = {
         "glyphs": "cpu-prototypes",
         "rules": "cpu-prototypes",
@@ -102,24 +102,24 @@ class MM(Method):
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the start of the inner steps on tasks of known classes."""
-        config, desk = self.settings, plan.desk
-        learnt, watched = hold_out(known, config.held_out, plan.way, desk.seed)
+        config, context = self.settings, plan.context
+        learnt, watched = hold_out(known, config.held_out, plan.way, context.seed)
         if config.rotations:
             learnt = learnt.with_rotations()
         size = {"way": min(plan.way, learnt.n_classes), "observations": plan.observations, "queries": plan.queries}
         sampler = make_sampler(
-            plan.sampler, learnt, **size, views=plan.views, augmentation=plan.augmentation, desk=desk
+            plan.sampler, learnt, **size, views=plan.views, augmentation=plan.augmentation, context=context
         )
         shape = tuple(known.images.shape[1:])
-        body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=desk.seed)
+        body = build(config.network, shape, embedding=config.embedding, norm="batch", seed=context.seed)
         seconds = 0.0
         if config.start:
             before, seconds = started(learnt, config.start, plan)
             # Batches normalise themselves here, so running averages have no place to go.
             body.load_state_dict({name: value.detach() for name, value in before.named_parameters()})
-        batch_over_tasks(body, MATMUL_SIDE.get(desk.device.type, 0))
-        with seeded(desk.seed, stream=1):
-            model = Clusterer(body, body.width, plan.way).to(desk.device)
+        batch_over_tasks(body, MATMUL_SIDE.get(context.device.type, 0))
+        with seeded(context.seed, stream=1):
+            model = Clusterer(body, body.width, plan.way).to(context.device)
         tasks = config.tasks or (16 if plan.way <= 5 else 8)
 
         def loss(generator: torch.Generator) -> Tensor:
@@ -138,7 +138,7 @@ class MM(Method):
             recorded = replayed(MetaLoss(model, config, size["way"]), record=config.capture)
             with tensor_float32(config.tf32), recorded as meta_loss:
                 learner.training_seconds = seconds + train(
-                    model, loss, config.schedule, desk, title="mm", settings=settings, validation=validation
+                    model, loss, config.schedule, context, title="mm", settings=settings, validation=validation
                 )
         except Diverged as error:
             inner = config.inner
@@ -164,7 +164,7 @@ def _watch(learner: MMLearner, classes: ImageSet, tasks: int, name: str) -> Vali
     sampler = UniformSampler(classes.labels, way, plan.observations, plan.queries, classes.class_names)
 
     def score() -> float:
-        task = sampler.sample(LOOK_TASKS, plan.desk.generator(stream=2))
+        task = sampler.sample(LOOK_TASKS, plan.context.generator(stream=2))
         adapted = learner.adapt(classes.images, task.support.flatten(1))
         answers = HeadClustering(adapted).assign(classes.images, task.query.flatten(1)).labels
         return float(score_episodes(task.query_labels.cpu(), answers.cpu()).acc.mean())
@@ -222,7 +222,7 @@ class MMLearner(Learner):
         plan = self.plan
         way = min(plan.way, known.n_classes)
         sampler = UniformSampler(known.labels, way, plan.observations, plan.queries, known.class_names)
-        task = sampler.sample(LOOK_TASKS, plan.desk.generator(stream=1))
+        task = sampler.sample(LOOK_TASKS, plan.context.generator(stream=1))
         adapted = self.adapt(known.images, task.support.flatten(1))
         points, origin = self._prepared(adapted)
         centres = points.view(len(points), way, -1, points.shape[2]).mean(2)
@@ -235,7 +235,7 @@ class MMLearner(Learner):
         count = bag.shape[1]
         if count <= MOST_ADAPTED:
             return slice(None)
-        generator = self.plan.desk.generator(stream=3)
+        generator = self.plan.context.generator(stream=3)
         return torch.randperm(count, generator=generator, device=generator.device)[:MOST_ADAPTED].to(bag.device)
 
     def _checked(self, adapted: Adapted, k: int) -> Adapted:

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from medi.errors import InputError, unknown_name
 from medi.methods.embedding import Grouping
-from medi.methods.inner import InnerSteps, Pairs
-from medi.methods.starts import Start
+from medi.methods.inner_steps import InnerSteps, Pairs
+from medi.methods.pretraining import Start
 from medi.train.schedule import Schedule
 
 

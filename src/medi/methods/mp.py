@@ -16,16 +16,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from medi.cluster.kmeans import squared_distances
-from medi.cluster.prepare import Preparation
+from medi.cluster.preparation import Preparation
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
 from medi.nets import build, forward_together, place
-from medi.nets.encode import network_encoder
+from medi.nets.embed import network_encoder
+from medi.runtime import ranks
 from medi.tasks import make_sampler
-from medi.train import ranks
 from medi.train.loop import train
 from medi.train.schedule import Schedule
 from medi.train.supervised import train_classifier
@@ -144,7 +144,7 @@ class MP(Method):
     name: ClassVar[str] = "mp"
     takes_sampler: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
-    configs: ClassVar[Mapping[str, MPConfig]] = {
+    presets: ClassVar[Mapping[str, MPConfig]] = {
         "default": MPConfig(images=1600),  # Conv-4 is bound by launching kernels: on a GPU large steps are free
         "cpu": MPConfig(queries=5, images=200, schedule=Schedule(steps=60, rate=3e-3)),
         **_candidates(),
@@ -171,7 +171,7 @@ class MP(Method):
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the embedding on tasks of known classes."""
-        config, desk = self.settings, plan.desk
+        config, context = self.settings, plan.context
         classes = known.with_rotations() if config.rotations else known
         way = min(config.way or plan.way, classes.n_classes)
         observations, queries = config.observations or plan.observations, config.queries or plan.queries
@@ -183,11 +183,11 @@ class MP(Method):
             queries=queries,
             views=plan.views,
             augmentation=plan.augmentation,
-            desk=desk,
+            context=context,
         )
         tasks = max(1, config.images // (way * (observations + queries)))
-        model = build(config.network, tuple(known.images.shape[1:]), embedding=config.embedding, seed=desk.seed)
-        model = place(model, desk.device)
+        model = build(config.network, tuple(known.images.shape[1:]), embedding=config.embedding, seed=context.seed)
+        model = place(model, context.device)
         augmentation = plan.augmentation if config.augmented else Augmentation()
 
         def loss(generator: torch.Generator) -> Tensor:
@@ -205,13 +205,13 @@ class MP(Method):
                 model,
                 classes,
                 config.start.schedule,
-                desk,
+                context,
                 augmentation=augmentation,
                 batch=config.start.batch,
                 settings=plan.settings(classes, config.start)
                 | {"network": config.network, "embedding": config.embedding, "augmented": config.augmented},
             )
         settings = plan.settings(known, config, way=way, observations=observations, queries=queries)
-        seconds += train(model, loss, config.schedule, desk, title="mp", settings=settings)
-        encoder = network_encoder(model, desk.device, config.schedule.precision)
+        seconds += train(model, loss, config.schedule, context, title="mp", settings=settings)
+        encoder = network_encoder(model, context.device, config.schedule.precision)
         return EmbeddingLearner(encoder, known, plan, config.grouping, config.network, seconds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from medi.methods.adapting import Stage
+from medi.methods.bag_training import Stage
 from medi.train.schedule import Drops, Schedule
 
 

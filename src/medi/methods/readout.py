@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from medi.cluster.prepare import Preparation
+from medi.cluster.preparation import Preparation
+from medi.cluster.whitening import weighing, whitening
 from medi.data.augment import crop, to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.scatter import weighing, whitening
 from medi.nets import Network
 from medi.nets.conv4 import Conv4
-from medi.nets.encode import in_batches
+from medi.nets.embed import in_batches
 from medi.nets.resnet18 import ResNet18
-from medi.train.devices import Precision
+from medi.runtime.devices import Precision
 
 STATISTICS = 5_000
 """Known images, at most, that means and covariances are taken from."""

@@ -15,14 +15,14 @@ from torch.nn import functional
 
 from medi.data.augment import augment, paste
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Plan
-from medi.methods.copies import Copies, with_copies
+from medi.methods.extra_classes import Copies, with_copies
 from medi.methods.mp import prototype_loss
 from medi.nets import Network, build, forward_together, place, seeded
+from medi.runtime import ranks
 from medi.tasks.episodes import UniformSampler
-from medi.train import ranks
 from medi.train.loop import Loss, train
 from medi.train.schedule import Schedule
 
@@ -110,21 +110,21 @@ class Recipe:
 
 def teach(recipe: Recipe, known: ImageSet, plan: Plan) -> tuple[Network, float]:
     """A network that has learnt from the known classes, and the seconds that took."""
-    desk = plan.desk
+    context = plan.context
     classes = with_copies(known, recipe.copies)
     plan = replace(plan, augmentation=recipe.augmentation or plan.augmentation)
-    network = place(build(recipe.network, tuple(known.images.shape[1:]), seed=desk.seed), desk.device)
+    network = place(build(recipe.network, tuple(known.images.shape[1:]), seed=context.seed), context.device)
     shared = {"network": recipe.network, "copies": recipe.copies}
     seconds = 0.0
     if first := recipe.supervised:
-        heads = _Heads(network, first, classes.n_classes, desk.seed).to(desk.device)
+        heads = _Heads(network, first, classes.n_classes, context.seed).to(context.device)
         settings = plan.settings(known, first) | shared
         loss = supervised_loss(heads, classes, first, plan)
-        seconds += train(heads, loss, first.schedule, desk, title="medi-supervised", settings=settings)
+        seconds += train(heads, loss, first.schedule, context, title="medi-supervised", settings=settings)
     if second := recipe.tasks:
         settings = plan.settings(known, second) | shared | {"start": asdict(first) if first else None}
         loss = task_loss(network, classes, second, plan)
-        seconds += train(network, loss, second.schedule, desk, title="medi-tasks", settings=settings)
+        seconds += train(network, loss, second.schedule, context, title="medi-tasks", settings=settings)
     return network, seconds
 
 
@@ -145,7 +145,7 @@ class _Heads(nn.Module):
 
 def supervised_loss(heads: _Heads, classes: ImageSet, config: Supervised, plan: Plan) -> Loss:
     """One step's loss of the first stage."""
-    device, contrast = plan.desk.device, config.contrast
+    device, contrast = plan.context.device, config.contrast
     distinct = config.batch // 2 if contrast else config.batch
     batch = 2 * distinct if contrast else distinct
     labelled = (classes.labels >= 0).nonzero().squeeze(1)

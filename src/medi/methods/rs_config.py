@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.errors import InputError
-from medi.methods import starts
-from medi.methods.adapting import ScaledStage, Stage
-from medi.methods.starts import Start
+from medi.methods import pretraining
+from medi.methods.bag_training import ScaledStage, Stage
+from medi.methods.pretraining import Start
 from medi.train.schedule import Drops, Schedule
 
 
@@ -83,7 +83,7 @@ SVHN_SETTLED = replace(SVHN, supervised=SGD_SECOND, augmentation=CROPPED)
 # The same with the rate rising first, and the weight decay of the rotations.
 SGD_ONECYCLE = Schedule(4000, 0.1, "sgd", decay=5e-4, shape="onecycle")
 CPU = RSConfig(
-    starts.CPU,
+    pretraining.CPU,
     supervised=None,
     stage=Stage(epochs=20, batch=100, least=100, schedule=Schedule(steps=1, rate=3e-3)),
     known=64,
@@ -126,10 +126,10 @@ def _last_stage_of_characters() -> dict[str, RSConfig]:
         return replace(_characters(start, stage, known=68), only_last=True, hidden=512)
 
     return {
-        "short": config(starts.CHARACTERS, 1000),
-        "slow": config(starts.CHARACTERS, 1000, replace(schedule, rate=1e-3)),
-        "long": config(starts.CHARACTERS, 4000),
-        "late": config(starts.CHARACTERS_LONG, 1000),
+        "short": config(pretraining.CHARACTERS, 1000),
+        "slow": config(pretraining.CHARACTERS, 1000, replace(schedule, rate=1e-3)),
+        "long": config(pretraining.CHARACTERS, 4000),
+        "late": config(pretraining.CHARACTERS_LONG, 1000),
     }
 
 
@@ -210,16 +210,16 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         "svhn-cropped-settled-decayed": replace(SVHN_SETTLED, supervised=replace(SGD_SECOND, decay=5e-4)),
         "svhn-cropped-settled-even": replace(SVHN_SETTLED, stage=replace(SVHN_SETTLED.stage, batch=64)),
         "characters": _characters(
-            starts.CHARACTERS,
+            pretraining.CHARACTERS,
             Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=2e-3)),
             known=64,
         ),
         "characters-slow": _characters(
-            starts.CHARACTERS,
+            pretraining.CHARACTERS,
             Stage(epochs=100, batch=128, least=400, schedule=Schedule(steps=1, rate=3e-4)),
             known=64,
         ),
-        "characters-sgd": _characters(starts.CHARACTERS, replace(_on_bag(epochs=100), least=400), known=64),
+        "characters-sgd": _characters(pretraining.CHARACTERS, replace(_on_bag(epochs=100), least=400), known=64),
         **{f"characters-last-{name}": config for name, config in _last_stage_of_characters().items()},
         "cpu-short": replace(CPU, stage=replace(CPU.stage, least=40)),
         "cpu": CPU,
@@ -230,7 +230,7 @@ CONFIGS: Mapping[str, RSConfig] = MappingProxyType(
         # All but the last stage is frozen, heads have a layer more, and 100 epochs are passes over the known images.
         "full-omniglot": replace(
             _characters(
-                starts.CHARACTERS_FULL,
+                pretraining.CHARACTERS_FULL,
                 Stage(1, batch=32, least=28_300, schedule=Schedule(steps=1, rate=0.01, shape="constant")),
                 known=68,
             ),

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.methods.adapting import StepCount
-from medi.methods.inner import rank_pairs
-from medi.methods.starts import linear
+from medi.methods.bag_training import StepCount
+from medi.methods.inner_steps import rank_pairs
+from medi.methods.pretraining import linear
 from medi.nets import Network
-from medi.train.loop import Desk
+from medi.runtime.context import Context
 
 EPS = 1e-7
 """Added to probabilities whose logarithm is taken."""
@@ -118,9 +118,9 @@ class JointLoss(nn.Module):
             return joint_loss(view, other, labels, top=self.top, consistency=consistency, similar=told)
 
 
-def head_of(width: int, outputs: int, hidden: int | None, desk: Desk) -> nn.Module:
+def head_of(width: int, outputs: int, hidden: int | None, context: Context) -> nn.Module:
     """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
     if hidden is None:
-        return linear(width, outputs, desk)
-    first = linear(width, hidden, desk, stream=2)
-    return nn.Sequential(first, nn.BatchNorm1d(hidden).to(desk.device), nn.ReLU(), linear(hidden, outputs, desk))
+        return linear(width, outputs, context)
+    first = linear(width, hidden, context, stream=2)
+    return nn.Sequential(first, nn.BatchNorm1d(hidden).to(context.device), nn.ReLU(), linear(hidden, outputs, context))

@@ -16,13 +16,14 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
-from medi.methods.adapting import AdaptingLearner
+from medi.data.imageset import ImageSet
+from medi.methods.bag_training import AdaptingLearner
 from medi.methods.base import Learner, Method, Plan
 from medi.methods.pairs_config import CHOSEN, CONFIGS, RECIPES, PairConfig, Similarity
 from medi.nets import Network, build, place, seeded
+from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
-from medi.train.loop import Desk, train
+from medi.train.loop import train
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]
 """From logits (n, k) and pair labels (n, n) of ones and zeros to a number."""
@@ -53,12 +54,12 @@ class SimilarityNetwork(nn.Module):
 
 def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[SimilarityNetwork, float]:
     """The trained similarity network and the seconds it took; found again by whoever asks for the same one."""
-    desk = plan.desk
+    context = plan.context
     sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), config.each, 0, known.class_names)
-    network = build(config.network, tuple(known.images.shape[1:]), seed=desk.seed)
-    with seeded(desk.seed, stream=1):
+    network = build(config.network, tuple(known.images.shape[1:]), seed=context.seed)
+    with seeded(context.seed, stream=1):
         model = SimilarityNetwork(network)
-    place(model.to(desk.device).network, desk.device)
+    place(model.to(context.device).network, context.device)
 
     def loss(generator: torch.Generator) -> Tensor:
         task = sampler.sample(1, generator)
@@ -67,7 +68,7 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[S
         return functional.cross_entropy(logits.float().flatten(0, 1), (labels[:, None] == labels).long().flatten())
 
     settings = plan.settings(known, config)
-    return model, train(model, loss, config.schedule, desk, title="similarity", settings=settings)
+    return model, train(model, loss, config.schedule, context, title="similarity", settings=settings)
 
 
 class PairMethod(Method):
@@ -78,7 +79,7 @@ class PairMethod(Method):
     """
 
     loss: ClassVar[PairLoss]
-    configs: ClassVar[Mapping[str, PairConfig]] = CONFIGS
+    presets: ClassVar[Mapping[str, PairConfig]] = CONFIGS
     chosen: ClassVar[Mapping[str, str]] = CHOSEN
     recipes: ClassVar[Mapping[str, str]] = RECIPES
 
@@ -90,7 +91,7 @@ class PairMethod(Method):
         judge, seconds = train_similarity(known, self.settings.similarity, plan)
         settings = plan.settings(known, self.settings)
         return PairLearner(
-            self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.desk, seconds, settings
+            self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.context, seconds, settings
         )
 
 
@@ -104,20 +105,20 @@ class PairLearner(AdaptingLearner):
         judge: SimilarityNetwork,
         config: PairConfig,
         augmentation: Augmentation,
-        desk: Desk,
+        context: Context,
         training_seconds: float = 0.0,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
-            title, desk, config.similarity.network, config.stage.schedule.precision, training_seconds, settings
+            title, context, config.similarity.network, config.stage.schedule.precision, training_seconds, settings
         )
         self.loss, self.judge, self.config, self.augmentation = loss, judge, config, augmentation
 
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, desk: Desk) -> nn.Module:
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
         """A network whose outputs for pairs of the bag agree with the judge, or with the true groups."""
         stage = self.config.stage
         judge = deepcopy(self.judge).train()  # judges by the batch's own statistics; the copy keeps ours as they were
-        model = self._clusterer(images, k, desk)
+        model = self._clusterer(images, k, context)
 
         def loss(generator: torch.Generator) -> Tensor:
             items = stage.draw(len(images), generator)
@@ -125,19 +126,21 @@ class PairLearner(AdaptingLearner):
             with torch.no_grad():
                 same = judge(batch).argmax(-1) if groups is None else groups[items][:, None] == groups[items]
             logits = model(batch).float()
-            with torch.autocast(desk.device.type, enabled=False):  # logarithms near 0 need every digit
+            with torch.autocast(context.device.type, enabled=False):  # logarithms near 0 need every digit
                 return self.loss(logits, same.to(logits.dtype))
 
-        self.train_on(images, k, groups, model, loss, stage.schedule_for(len(images)), desk)
+        self.train_on(images, k, groups, model, loss, stage.schedule_for(len(images)), context)
         return model
 
-    def _clusterer(self, images: Tensor, k: int, desk: Desk) -> nn.Module:
+    def _clusterer(self, images: Tensor, k: int, context: Context) -> nn.Module:
         if self.config.start == "similarity":
             network = deepcopy(self.judge.network)
         else:
-            network = place(build(self.config.similarity.network, tuple(images.shape[1:]), seed=desk.seed), desk.device)
-        with seeded(desk.seed, stream=1):
+            network = place(
+                build(self.config.similarity.network, tuple(images.shape[1:]), seed=context.seed), context.device
+            )
+        with seeded(context.seed, stream=1):
             head = nn.Sequential(
                 nn.Linear(network.width, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, k)
             )
-        return nn.Sequential(network, head.to(desk.device))
+        return nn.Sequential(network, head.to(context.device))

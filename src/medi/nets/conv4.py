@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
+from medi.nets.per_task_conv import Conv2d
 
 
 class Conv4(nn.Module):

@@ -12,7 +12,7 @@ from torch.nn.functional import batch_norm
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from medi.errors import InputError, unknown_name
-from medi.train import ranks
+from medi.runtime import ranks
 
 Norm = Literal["running", "batch"]
 """running: batch statistics in training, running averages of the known data in eval mode. batch: always the batch's."""

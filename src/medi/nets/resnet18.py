@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, relu
 
-from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
+from medi.nets.per_task_conv import Conv2d
 
 
 class ResidualBlock(nn.Module):

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from medi.nets.conv import Conv2d
 from medi.nets.norm import Norm, normalisation
+from medi.nets.per_task_conv import Conv2d
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 13 convolutions; each stage ends in a 2x2 max-pooling."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
-from medi.discover.result import ClassCount
+from medi.discovery.result import ClassCount
 
 WIDTH, HEIGHT = 560, 260
 LEFT, RIGHT, TOP, BOTTOM = 16, 16, 34, 40

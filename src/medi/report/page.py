@@ -21,8 +21,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from medi.data.folders import Skipped
-from medi.discover.result import Discovery, Neighbour
+from medi.discovery.result import Discovery, Neighbour
+from medi.photos.folders import Skipped
 from medi.report import curve, words
 
 SIZE = 128

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeGuard
 
-from medi.discover.result import ClassCount, Diagnosis, Discovery, Verdict
+from medi.discovery.result import ClassCount, Diagnosis, Discovery, Verdict
 
 NOT_MEASURED = "not measured"
 

@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import unknown_name
+from medi.methods.cata_views import ViewsConfig, find_views
+from medi.runtime.context import Context
 from medi.tasks.cata import CataSampler
 from medi.tasks.episodes import Sampler, Task, UniformSampler
-from medi.tasks.views import ViewsConfig, find_views
-from medi.train.loop import Desk
 
 __all__ = ["SAMPLERS", "CataSampler", "Sampler", "Task", "UniformSampler", "make_sampler"]
 
@@ -41,7 +41,7 @@ def make_sampler(
     queries: int,
     views: ViewsConfig,
     augmentation: Augmentation,
-    desk: Desk,
+    context: Context,
 ) -> Sampler:
     """The task sampler of a name over the known classes; CATA's network is trained (or found trained) first."""
     if name not in SAMPLERS:
@@ -52,7 +52,7 @@ def make_sampler(
         return uniform
     views = replace(views, **VIEWS[name])
     sampler = CataSampler(
-        known.labels, find_views(known, views, desk, augmentation), *size, soft=views.soft, broad=views.broad
+        known.labels, find_views(known, views, context, augmentation), *size, soft=views.soft, broad=views.broad
     )
-    desk.reporter.say(sampler.describe())
+    context.reporter.say(sampler.describe())
     return sampler

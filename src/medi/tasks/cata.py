@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from medi.methods.cata_views import Views
 from medi.tasks.episodes import Task, UniformSampler
-from medi.tasks.views import Views
 
 
 class CataSampler(UniformSampler):

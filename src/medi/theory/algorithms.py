@@ -17,14 +17,15 @@ from torch.nn import functional
 
 from medi.cluster.kmeans import squared_distances
 from medi.data.augment import to_float
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.inner import Clusterer, InnerSteps, adapt, outer_loss, respond
+from medi.methods.inner_steps import Clusterer, InnerSteps, adapt, outer_loss, respond
 from medi.methods.mp import prototype_loss
 from medi.metrics import score_episodes
 from medi.nets import build, seeded
+from medi.runtime.context import Context
 from medi.tasks.episodes import Task
-from medi.train.loop import Desk, train
+from medi.train.loop import train
 from medi.train.schedule import Schedule
 
 LOSSES = MappingProxyType({"zero-one": 1.0, "clamped": 2.0})
@@ -88,7 +89,7 @@ class MetaAlgorithm(ABC):
             )
 
         schedule = Schedule(self.training.steps, self.training.rate, precision="float32")
-        train(model, loss, schedule, Desk(seed=self.seed), title="stability", settings={})
+        train(model, loss, schedule, Context(seed=self.seed), title="stability", settings={})
         return model
 
     @torch.no_grad()

@@ -67,7 +67,7 @@ def overlap_command(
 ) -> None:
     """Definitions 1 and 2: the largest probability, over pairs of classes, that a point lies in both supports."""
     z, y = read_features(features)
-    from medi.progress import Reporter
+    from medi.runtime.progress import Reporter
     from medi.theory.supports import overlap
 
     found = overlap(
@@ -86,7 +86,7 @@ def overlap_command(
 @app.command("convergence")
 def convergence_command(out: Out, seeds: Seeds = 5) -> None:
     """Estimate overlaps that are known exactly from samples of growing size; a table and a figure."""
-    from medi.progress import Reporter
+    from medi.runtime.progress import Reporter
     from medi.theory.exact import study_convergence
     from medi.theory.tables import convergence_table
 
@@ -105,7 +105,7 @@ def separability_command(
     datasets = parse_list(dataset, "--dataset")
     for name in datasets:
         facts_of(name)
-    from medi.progress import Reporter
+    from medi.runtime.progress import Reporter
     from medi.theory.separability import study_separability
     from medi.theory.tables import separability_table
 
@@ -116,7 +116,7 @@ def separability_command(
 @app.command("solvability")
 def solvability_command(out: Out, seeds: Seeds = 3) -> None:
     """Theorems 1 and 2 on `rules`: known classes that share the novel classes' rule, and ones that do not; a figure."""
-    from medi.progress import Reporter
+    from medi.runtime.progress import Reporter
     from medi.theory.solvability import study_solvability
     from medi.theory.tables import conditions_table, solvability_table
 
@@ -129,7 +129,7 @@ def solvability_command(out: Out, seeds: Seeds = 3) -> None:
 @app.command("stability")
 def stability_command(out: Out, seeds: Seeds = 3) -> None:
     """Theorem 3 measured for MP and MM on small tasks: stability by leaving tasks out, the bound, fresh tasks."""
-    from medi.progress import Reporter
+    from medi.runtime.progress import Reporter
     from medi.theory.stability import study_stability
     from medi.theory.tables import stability_table
 
@@ -157,7 +157,7 @@ def read_features(path: Path) -> tuple[Tensor, Tensor]:
     import numpy as np
     import torch
 
-    from medi.files import input_errors
+    from medi.runtime.files import input_errors
 
     with input_errors(path, "read"):
         if not path.is_file():

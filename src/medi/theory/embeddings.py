@@ -9,15 +9,15 @@ from typing import Any
 from torch import Tensor
 
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.errors import unknown_name
 from medi.methods.base import Plan
 from medi.methods.embedding import EmbeddingLearner, Grouping
 from medi.methods.kmeans import KMeans, KMeansConfig, pixels
 from medi.methods.mp import MP, MPConfig
 from medi.nets import build
-from medi.nets.encode import network_encoder
-from medi.train.loop import Desk
+from medi.nets.embed import network_encoder
+from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 Encoder = Callable[[Tensor], Tensor]
@@ -54,7 +54,7 @@ class Recipe:
 
 
 def learn(
-    kind: str, known: ImageSet, recipe: Recipe, desk: Desk, *, way: int, augmentation: Augmentation
+    kind: str, known: ImageSet, recipe: Recipe, context: Context, *, way: int, augmentation: Augmentation
 ) -> EmbeddingLearner:
     """A learner that clusters what the transformation of a kind makes of images.
 
@@ -65,19 +65,19 @@ def learn(
         kind: One of `KINDS`.
         known: The known classes; `pixels` and `random` learn nothing of them but how confident to be.
         recipe: How networks are trained.
-        desk: Seed and progress.
+        context: Seed and progress.
         way: Classes in a training task.
         augmentation: What leaves the class of an image alone.
     """
-    plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, equal_sizes=True, desk=desk)
+    plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, equal_sizes=True, context=context)
     grouping = Grouping(balanced=True)
     schedule = Schedule(steps=recipe.steps, rate=recipe.rate)
     match kind:
         case "pixels":
             return EmbeddingLearner(pixels, known, plan, grouping)
         case "random":
-            network = build(recipe.network, tuple(known.images.shape[1:]), seed=desk.seed)
-            return EmbeddingLearner(network_encoder(network, desk.device), known, plan, grouping, recipe.network)
+            network = build(recipe.network, tuple(known.images.shape[1:]), seed=context.seed)
+            return EmbeddingLearner(network_encoder(network, context.device), known, plan, grouping, recipe.network)
         case "supervised":
             learner = KMeans(KMeansConfig(recipe.network, recipe.batch, schedule, grouping)).fit(known, plan)
         case "meta":

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from torch.special import ndtr, ndtri
 
 from medi.errors import InputError
-from medi.progress import Reporter
+from medi.runtime.progress import Reporter
 from medi.theory.study import COLOURS, Row, measure, save_figure, spread
 from medi.theory.supports import overlap
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 
 from medi.data.benchmarks import Benchmark, load
-from medi.data.images import ImageSet
-from medi.progress import Reporter
+from medi.data.imageset import ImageSet
+from medi.runtime.context import Context
+from medi.runtime.progress import Reporter
 from medi.theory.embeddings import KINDS, Recipe, learn
 from medi.theory.study import Row, measure
 from medi.theory.supports import overlap
-from medi.train.loop import Desk
 
 TRAINING_WAY = 5
 ITEMS = 100
@@ -50,7 +50,7 @@ def study_separability(
             job["kind"],
             benchmark.known,
             recipe,
-            Desk(seed=seed),
+            Context(seed=seed),
             way=TRAINING_WAY,
             augmentation=benchmark.facts.augmentation,
         )

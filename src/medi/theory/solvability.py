@@ -19,14 +19,14 @@ from medi.bench.grid import Run
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.data.rules import RULES, rules
 from medi.methods.embedding import EmbeddingLearner
-from medi.progress import Reporter, Silent
+from medi.runtime.context import Context
+from medi.runtime.progress import Reporter, Silent
 from medi.theory.embeddings import OBSERVATIONS, Recipe, learn
 from medi.theory.study import COLOURS, Row, measure, save_figure, spread
 from medi.theory.supports import overlap
-from medi.train.loop import Desk
 
 TEACHERS = ("pixels", "random", *RULES)
 """What made pi: nothing, a random network, or MP on the known classes of a rule."""
@@ -68,7 +68,7 @@ def _try_teacher(job: Row) -> Row:
         "meta" if teacher in RULES else teacher,
         taught,
         Recipe(**{name: job[name] for name in Recipe().as_job()}),
-        Desk(seed=job["seed"]),
+        Context(seed=job["seed"]),
         way=facts.way,
         augmentation=facts.augmentation,
     )

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from medi.data.benchmarks import load
-from medi.data.images import ImageSet
-from medi.progress import Reporter
+from medi.data.imageset import ImageSet
+from medi.runtime.progress import Reporter
 from medi.tasks.episodes import Task, UniformSampler
 from medi.theory.algorithms import ALGORITHMS, LOSSES, MetaAlgorithm, Training, draw_order
 from medi.theory.bound import generalisation_bound, largest_useful_beta

@@ -14,8 +14,8 @@ import torch
 from matplotlib.figure import Figure
 
 from medi.bench.run import describe_run
-from medi.files import append_to_journal, make_folder, read_journal, write_atomically
-from medi.progress import Reporter
+from medi.runtime.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.runtime.progress import Reporter
 
 Row = dict[str, Any]
 

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from medi.cluster.kmeans import MEMORY, squared_distances
 from medi.errors import InputError
-from medi.progress import Reporter, Silent
+from medi.runtime.progress import Reporter, Silent
 
 SPLITS = 5
 """Random halvings of the sample: the estimate is their mean, and how they differ goes into the interval."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from medi.data.facts import facts_of
 from medi.data.rules import RULES
-from medi.files import read_journal
+from medi.runtime.files import read_journal
 from medi.theory.bound import largest_useful_beta
 from medi.theory.embeddings import KINDS
 from medi.theory.solvability import TEACHERS, check_conditions

@@ -17,7 +17,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from medi.errors import InputError
-from medi.files import input_errors, write_atomically
+from medi.runtime.files import input_errors, write_atomically
 
 _KEY = "medi"
 

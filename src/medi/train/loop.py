@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from medi.errors import InputError
-from medi.files import (
+from medi.runtime import ranks
+from medi.runtime.context import Context
+from medi.runtime.devices import mixed_precision
+from medi.runtime.files import (
     LOCK,
     append_to_journal,
     input_errors,
@@ -29,8 +32,6 @@ from medi.files import (
     waiting_lock,
     write_atomically,
 )
-from medi.progress import Reporter, Silent
-from medi.train import ranks
 from medi.train.checkpoint import (
     pack_optimiser,
     save_checkpoint,
@@ -39,7 +40,6 @@ from medi.train.checkpoint import (
     unpack_optimiser,
     with_prefix,
 )
-from medi.train.devices import mixed_precision
 from medi.train.schedule import Schedule
 
 Loss = Callable[[torch.Generator], Tensor]
@@ -67,46 +67,23 @@ class Diverged(InputError):
     """A training whose loss or weights are no longer numbers."""
 
 
-@dataclass(frozen=True)
-class Desk:
-    """Where a training is done and who watches: the same for every method.
-
-    Attributes:
-        device: Where tensors live.
-        seed: Start of every random draw.
-        folder: Where checkpoints and logs go and are looked for; nothing is kept without one.
-        reporter: Shows progress.
-        checkpoint_seconds: Time between two checkpoints.
-    """
-
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    seed: int = 0
-    folder: Path | None = None
-    reporter: Reporter = field(default_factory=Silent)
-    checkpoint_seconds: float = 20.0
-
-    def generator(self, stream: int = 0) -> torch.Generator:
-        """A fresh generator on the device; different streams are independent."""
-        return torch.Generator(self.device).manual_seed((self.seed + 1) * 1_000_003 + stream)
-
-
 def train(
     model: nn.Module,
     loss: Loss,
     schedule: Schedule,
-    desk: Desk,
+    context: Context,
     *,
     title: str,
     settings: Mapping[str, Any],
     validation: Validation | None = None,
 ) -> float:
-    """Train a model in place, or take it from the desk's folder where it was trained before.
+    """Train a model in place, or take it from the context's folder where it was trained before.
 
     Args:
-        model: What is trained; on the desk's device.
+        model: What is trained; on the context's device.
         loss: One step's loss.
         schedule: Length and rates.
-        desk: Device, seed, folder and progress.
+        context: Device, seed, folder and progress.
         title: A short name: in the progress bar, and of the checkpoint's and the log's files.
         settings: JSON-able, all that the training depends on beside the schedule and the seed.
         validation: Scores the model on the way.
@@ -114,10 +91,10 @@ def train(
     Returns:
         Seconds the training took, those before an interruption included.
     """
-    run = _Run(model, loss, schedule, desk, title, settings, validation)
+    run = _Run(model, loss, schedule, context, title, settings, validation)
     # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
-    with torch.random.fork_rng([desk.device] if desk.device.type == "cuda" else []):
-        torch.manual_seed(desk.seed)
+    with torch.random.fork_rng([context.device] if context.device.type == "cuda" else []):
+        torch.manual_seed(context.seed)
         with run.alone():
             run.restore()
             if run.step < schedule.steps:
@@ -136,25 +113,25 @@ class _Run:
         model: nn.Module,
         loss: Loss,
         schedule: Schedule,
-        desk: Desk,
+        context: Context,
         title: str,
         settings: Mapping[str, Any],
         validation: Validation | None,
     ) -> None:
-        self.model, self.loss, self.schedule, self.desk, self.title = model, loss, schedule, desk, title
+        self.model, self.loss, self.schedule, self.context, self.title = model, loss, schedule, context, title
         self.validation = validation
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
         self.settings = json.loads(json.dumps({**settings, "schedule": asdict(schedule)}))
         self.step = 0
         self.seconds = 0.0
-        self.generator = desk.generator()
+        self.generator = context.generator()
         self.optimiser = schedule.make_optimiser(model)
         # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
         # The device is part of that: random draws differ between devices.
-        identity = json.dumps([self.settings, desk.seed, desk.device.type], sort_keys=True)
+        identity = json.dumps([self.settings, context.seed, context.device.type], sort_keys=True)
         digest = sha256(identity.encode()).hexdigest()[:12]
-        self.folder = desk.folder if ranks.is_first() else None  # one rank writes, and reads for all
+        self.folder = context.folder if ranks.is_first() else None  # one rank writes, and reads for all
         self.checkpoint = self.folder / f"{title}-{digest}.safetensors" if self.folder else None
         self.log = self.folder / f"{title}-{digest}.jsonl" if self.folder else None
 
@@ -167,7 +144,7 @@ class _Run:
         make_folder(self.checkpoint.parent)
         with waiting_lock(
             self.checkpoint.with_suffix(LOCK),
-            lambda: self.desk.reporter.say(f"waiting for another process that is training {self.title} …"),
+            lambda: self.context.reporter.say(f"waiting for another process that is training {self.title} …"),
         ):
             remove_leftovers(self.checkpoint.parent, self.checkpoint.stem)
             yield
@@ -177,8 +154,8 @@ class _Run:
         self.model.train()
         started = saved = time.monotonic()
         before = self.seconds
-        total = torch.zeros((), device=self.desk.device)
-        with self.desk.reporter.track(f"training {self.title}", self.schedule.steps) as tick:
+        total = torch.zeros((), device=self.context.device)
+        with self.context.reporter.track(f"training {self.title}", self.schedule.steps) as tick:
             while self.step < self.schedule.steps:
                 total += self.train_step()
                 self.step += 1
@@ -191,7 +168,7 @@ class _Run:
                     tick(self.step, f"loss {float(total) / since:.3f}")
                     total.zero_()
                     self.seconds = before + time.monotonic() - started
-                    if time.monotonic() - saved >= self.desk.checkpoint_seconds:
+                    if time.monotonic() - saved >= self.context.checkpoint_seconds:
                         self.save()
                         saved = time.monotonic()
         if self.best:
@@ -213,7 +190,7 @@ class _Run:
         """One batch, one update; returns the loss, still on the device."""
         for group in self.optimiser.param_groups:
             group["lr"] = self.schedule.rate_at(self.step) * group["factor"]
-        with mixed_precision(self.desk.device, self.schedule.precision):
+        with mixed_precision(self.context.device, self.schedule.precision):
             loss = self.loss(self.generator)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -251,8 +228,8 @@ class _Run:
             tensors |= with_prefix("optimiser", slots) | with_prefix("best", self.best)
             facts["best_score"] = self.best_score if self.best else None
             tensors |= {"generator/own": self.generator.get_state(), "generator/torch": torch.get_rng_state()}
-            if self.desk.device.type == "cuda":
-                tensors["generator/cuda"] = torch.cuda.get_rng_state(self.desk.device)
+            if self.context.device.type == "cuda":
+                tensors["generator/cuda"] = torch.cuda.get_rng_state(self.context.device)
         save_checkpoint(self.checkpoint, tensors, facts)
 
     def saved(self) -> bytes:
@@ -278,9 +255,9 @@ class _Run:
         self.forget_after(self.step)
         if self.step < self.schedule.steps:
             unpack_optimiser(self.optimiser, under_prefix("optimiser", tensors), facts["optimiser"])
-            self.best = {name: t.to(self.desk.device) for name, t in under_prefix("best", tensors).items()}
+            self.best = {name: t.to(self.context.device) for name, t in under_prefix("best", tensors).items()}
             self.best_score = facts["best_score"] if self.best else -math.inf
             self.generator.set_state(tensors["generator/own"])
             torch.set_rng_state(tensors["generator/torch"])
-            if self.desk.device.type == "cuda" and "generator/cuda" in tensors:
-                torch.cuda.set_rng_state(tensors["generator/cuda"], self.desk.device)
+            if self.context.device.type == "cuda" and "generator/cuda" in tensors:
+                torch.cuda.set_rng_state(tensors["generator/cuda"], self.context.device)

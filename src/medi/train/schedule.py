@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from medi.train.devices import Precision
+from medi.runtime.devices import Precision
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.facts import Augmentation
-from medi.data.images import ImageSet
+from medi.data.imageset import ImageSet
 from medi.nets import Network, forward_together, seeded
-from medi.train import ranks
-from medi.train.loop import Desk, train
+from medi.runtime import ranks
+from medi.runtime.context import Context
+from medi.train.loop import train
 from medi.train.schedule import Schedule
 
 
@@ -22,7 +23,7 @@ def train_classifier(
     network: Network,
     known: ImageSet,
     schedule: Schedule,
-    desk: Desk,
+    context: Context,
     *,
     augmentation: Augmentation,
     batch: int,
@@ -31,10 +32,10 @@ def train_classifier(
     """Train a network in place so that a linear layer on it tells the known classes apart.
 
     Args:
-        network: On the desk's device.
+        network: On the context's device.
         known: Labelled items on the same device.
         schedule: Length and rates.
-        desk: Device, seed, folder and progress.
+        context: Device, seed, folder and progress.
         augmentation: What leaves the class of an image alone.
         batch: Items in a gradient step.
         settings: Stored with the checkpoint.
@@ -42,14 +43,14 @@ def train_classifier(
     Returns:
         Seconds it took.
     """
-    with seeded(desk.seed, stream=1):
-        head = nn.Linear(network.width, known.n_classes).to(desk.device)
+    with seeded(context.seed, stream=1):
+        head = nn.Linear(network.width, known.n_classes).to(context.device)
     model = nn.Sequential(network, head)
 
     def loss(generator: torch.Generator) -> Tensor:
-        items = torch.randint(len(known), (batch,), generator=generator, device=desk.device)
+        items = torch.randint(len(known), (batch,), generator=generator, device=context.device)
         images = augment(known.images[items], augmentation, generator, ranks.part(batch))
         logits = forward_together(model, images, batch)
         return functional.cross_entropy(logits, known.labels[items])
 
-    return train(model, loss, schedule, desk, title="classifier", settings=settings)
+    return train(model, loss, schedule, context, title="classifier", settings=settings)

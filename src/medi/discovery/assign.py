@@ -1,0 +1,78 @@
+"""`medi assign`: recognise discovered groups and known classes in new photos, however many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+
+from medi.discovery.model_folder import load_model
+from medi.discovery.output import write_csv
+from medi.discovery.parallel_encoding import complain, on_ray, share
+from medi.errors import InputError
+from medi.photos.cache import FeatureCache
+from medi.photos.encode_folder import read_shards
+from medi.photos.folders import Skipped, find_photos
+from medi.runtime import ranks
+from medi.runtime.devices import choose_device
+from medi.runtime.files import input_errors, make_folder, remove_leftovers
+from medi.runtime.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """How many photos are of each kind, and what could not be read."""
+
+    kinds: Counter[str]
+    skipped: Sequence[Skipped]
+
+
+def run_assign(
+    model: Path, images: Path, out: Path, reporter: Reporter, *, force: bool = False, ray: str | None = None
+) -> Assigned | None:
+    """Write one row a photo: path, kind (`novel`, `known` or `none`), label, confidence.
+
+    A shard of photos is held at a time. Under torchrun all ranks encode, and None is returned to all but the first.
+    """
+    found = find_photos(images, "--images")
+    if not found.paths:
+        raise InputError(f"--images {images} has no photos: give a folder that has some.")
+    with input_errors(out, "write"):
+        if out.is_dir():
+            raise InputError(f"--out {out} is a folder: give the name of a CSV file.")
+        if out.exists() and not force:
+            raise InputError(f"--out {out} exists: choose another name, or replace it with --force.")
+    make_folder(out.parent)
+    device = choose_device("auto")
+    spread = None if ray is None else on_ray(ray, "auto")
+    with ranks.joined(device):
+        recogniser, encoder = load_model(model, device)
+        shared = share([found], encoder, "auto", spread, reporter)
+        first = ranks.is_first()
+    if not first:
+        return None
+    remove_leftovers(out.parent, escape(out.name))
+    kinds, skipped, encoded = Counter[str](), list(found.skipped), 0
+
+    def rows() -> Iterator[tuple[str, str, str, str]]:
+        nonlocal encoded
+        cache = FeatureCache(encoder.identity, reporter)
+        for shard in read_shards(images, found.paths, encoder, cache, reporter):
+            skipped.extend(shard.skipped)
+            encoded += shard.encoded
+            for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays), strict=True):
+                kinds[answer.kind] += 1
+                yield path, answer.kind, answer.label, f"{answer.confidence:.4f}"
+        if not kinds:
+            bad = skipped[len(found.skipped)]
+            raise InputError(
+                f"none of the {len(skipped)} files in --images {images} can be read "
+                f"({bad.path}: {bad.reason}): replace them."
+            )
+
+    write_csv(out, ("path", "kind", "label", "confidence"), rows())
+    if shared:
+        complain(encoded, reporter)
+    return Assigned(kinds, skipped)

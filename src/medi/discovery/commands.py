@@ -1,0 +1,145 @@
+"""`medi discover` and `medi assign`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from medi.errors import InputError
+from medi.runtime.progress import Reporter, Silent
+
+if TYPE_CHECKING:
+    from medi.discovery.from_folders import Outcome
+    from medi.photos.folders import Skipped
+
+SHOWN = 5
+"""Skipped files named on the terminal; the rest are counted."""
+
+FORCE = typer.Option("--force", help="Replace what an earlier run wrote.")
+RAY = typer.Option(help="Have photos encoded by a Ray cluster, or a Ray of this machine.", metavar="[ADDRESS]")
+
+
+def discover(
+    known: Annotated[Path, typer.Option(help="Folder with one subfolder of photos for each known class.")],
+    novel: Annotated[Path, typer.Option(help="Folder with photos of things that belong to none of them.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")],
+    classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="How to learn from the known classes: mp, mm, medi, kmeans, kcl, mcl, dtc or rs.")
+    ] = "mp",
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="What photos are compared by: `efficientnet-lite0` (made on ImageNet), `conv4` or `resnet18` "
+            "(trained on your known classes), `timm:NAME`, or the folder of a saved model."
+        ),
+    ] = "efficientnet-lite0",
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Start of every random draw.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    export: Annotated[bool, typer.Option("--export", help="Also copy the photos into `groups/<cluster>/`.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print discovery.json rather than a summary.")] = False,
+    force: Annotated[bool, FORCE] = False,
+    ray: Annotated[str | None, RAY] = None,
+) -> None:
+    """Group photos of things never seen, using what known classes teach.
+
+    Writes report.html (look at it first), clusters.csv, discovery.json and model/. Bad files are skipped and listed.
+    An interrupted run continues when it is repeated. torchrun and --ray share the work among processes and machines
+    (docs/cluster.md).
+    """
+    wanted = _classes(classes)
+    from medi.discovery.from_folders import Arguments, run_discover
+
+    arguments = Arguments(known, novel, out, wanted, method, encoder, seed, device, export)
+    outcome = run_discover(arguments, _reporter(), force=force, ray=ray)
+    if outcome is None:  # another process of ours goes on
+        return
+    if as_json:
+        typer.echo(json.dumps(outcome.facts, indent=1))
+    else:
+        _summarise(outcome, out)
+
+
+def assign(
+    model: Annotated[Path, typer.Option(help="The folder model/ that `medi discover` wrote.")],
+    images: Annotated[Path, typer.Option(help="Folder with new photos.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write: path, kind, label, confidence.")],
+    force: Annotated[bool, FORCE] = False,
+    ray: Annotated[str | None, RAY] = None,
+) -> None:
+    """Recognise discovered groups and known classes in new photos; what is neither is called `none`.
+
+    Any number of photos: only a few are held at a time. torchrun and --ray share the work among processes and
+    machines (docs/cluster.md).
+    """
+    from medi.discovery.assign import run_assign
+
+    assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray)
+    if assigned is None:  # another process of ours goes on
+        return
+    console = Console()
+    counts = ", ".join(f"{assigned.kinds[kind]} {kind}" for kind in ("novel", "known", "none"))
+    _say(console, f"{sum(assigned.kinds.values())} photos: {counts}. In {out}.")
+    _list_skipped(assigned.skipped)
+
+
+def _reporter() -> Reporter:
+    """Progress for the person at the terminal; of several processes that torchrun started the first one reports."""
+    return Reporter() if os.environ.get("RANK", "0") == "0" else Silent()
+
+
+def _classes(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) >= 1):
+        raise InputError(f"--classes {text} is no number of classes: give 1 or more, or auto.")
+    return int(text)
+
+
+def _summarise(outcome: Outcome, out: Path) -> None:
+    """The groups, how far to trust them, and where to look."""
+    from medi.discovery.output import REPORT
+    from medi.photos.folders import Skipped
+
+    console, facts, discovery = Console(markup=False), outcome.facts, outcome.discovery
+    _list_skipped([Skipped(**item) for item in facts["skipped"]])
+    count, diagnosis = discovery.count, discovery.diagnosis
+    _say(console, f"{count.k} group{'s' * (count.k != 1)} among {facts['novel_photos']} photos. {count.how}")
+    table = Table("group", box=None, pad_edge=False)
+    table.add_column("photos", justify="right")
+    for heading in ("typical photo", "nearest known class"):
+        table.add_column(heading)
+    for group in facts["groups"]:
+        nearest = group["nearest_known"][0]["name"] if group["nearest_known"] else ""
+        table.add_row(str(group["cluster"]), str(group["photos"]), _printable(group["typical"]), _printable(nearest))
+    console.print(table, highlight=False)
+    _say(console, f"Verdict: {diagnosis.verdict}. {' '.join(diagnosis.reasons)}")
+    _say(console, f"Look at {out / REPORT}.")
+
+
+def _list_skipped(skipped: Sequence[Skipped]) -> None:
+    if not skipped:
+        return
+    console = Console(stderr=True)
+    _say(console, f"{len(skipped)} file{'s were' if len(skipped) != 1 else ' was'} skipped:")
+    for item in skipped[:SHOWN]:
+        _say(console, f"  {_printable(item.path)}: {item.reason}")
+    if len(skipped) > SHOWN:
+        _say(console, f"  and {len(skipped) - SHOWN} more")
+
+
+def _printable(text: str) -> str:
+    """On one line and without what a terminal would obey: file names may hold anything."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _say(console: Console, line: str) -> None:
+    """One line as it is: neither wrapped, nor coloured, nor read as markup."""
+    console.print(line, soft_wrap=True, highlight=False, markup=False)

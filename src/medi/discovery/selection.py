@@ -1,0 +1,267 @@
+"""What held-out known classes say: which representation and which clustering finds classes nobody named.
+
+Some known classes play novel: candidates are fitted to the others, and bags of the held-out ones are clustered. The
+same splits later calibrate the number of classes, the threshold of "none of these" and the distance of novel items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from medi.bench.choose import FEWEST_KNOWN, held_out_splits
+from medi.cluster.kmeans import kmeans
+from medi.cluster.ward import by_size, ward
+from medi.data.imageset import ImageSet
+from medi.discovery.representations import Representation, as_they_are, unit_length, whitened
+from medi.discovery.teaching import DiscoveryConfig, projector, trained, trains_network
+from medi.metrics import score_episodes
+from medi.runtime.context import Context
+from medi.runtime.progress import Silent
+
+CLUSTERINGS = ("ward", "kmeans")
+BAGS, MOST_ITEMS = 8, 10
+"""Bags clustered in each split, and the most items of a class in them."""
+PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
+"""Names of representations, or what is added to the name of the features."""
+SURE = 2.0
+"""Standard errors by which a difference must be above nothing to count."""
+KEPT_BACK = 5
+"""One in so many items of the classes learnt from is not learnt from: it asks whether known classes are recognised."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Representations fitted to the same classes.
+
+    Attributes:
+        plain: By name; they do not look at classes.
+        learnt: By name; what known classes taught.
+    """
+
+    plain: Mapping[str, Representation]
+    learnt: Mapping[str, Representation]
+
+    @property
+    def all(self) -> dict[str, Representation]:
+        """Both kinds, plain ones first."""
+        return {**self.plain, **self.learnt}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Known classes, some of which play novel.
+
+    Attributes:
+        learnt_from: Items that the candidates were fitted to.
+        kept_back: Further items of the same classes; may be empty.
+        held_out: Items of the other classes.
+        candidates: What was fitted.
+    """
+
+    learnt_from: ImageSet
+    kept_back: ImageSet
+    held_out: ImageSet
+    candidates: Candidates
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What held-out known classes chose.
+
+    Attributes:
+        representation: Its name.
+        clustering: Its name.
+        scores: ACC of each representation under its better clustering; empty where nothing could be tried.
+        gain: ACC of the best learnt representation less that of the best plain one; None where either is missing.
+        spread: Standard error of the gain.
+        splits: The splits behind it.
+    """
+
+    representation: str
+    clustering: str
+    scores: Mapping[str, float]
+    gain: float | None
+    spread: float | None
+    splits: tuple[Split, ...]
+
+
+def group(points: Tensor, k: int, clustering: str, generator: torch.Generator) -> NDArray[np.int64]:
+    """Labels (n,) of k groups of points (n, d), the largest 0; sizes are free."""
+    if clustering == "ward":
+        return ward(points).cut(k)
+    found = kmeans(compact(points).to(generator.device)[None], k, generator=generator).labels[0].cpu().numpy()
+    # Fewer distinct points than clusters leave some empty: Ward's tree always gives k.
+    return by_size(found) if len(np.unique(found)) == k else ward(points).cut(k)
+
+
+def compact(points: Tensor) -> Tensor:
+    """The same distances between points (n, d) in at most n dimensions."""
+    if points.shape[1] <= len(points):
+        return points
+    centred = points.double() - points.double().mean(0)
+    values, vectors = torch.linalg.eigh(centred @ centred.T)  # inner products hold all distances
+    compacted: Tensor = vectors * values.clamp(min=0).sqrt()
+    return compacted
+
+
+def fit_candidates(known: ImageSet, settings: DiscoveryConfig, context: Context) -> Candidates:
+    """Every representation that may be compared, fitted to the known classes."""
+    names = candidate_names(known, settings)
+    fitted = {name: fit(name, known, settings, context) for name in (*names[0], *names[1][:1])}
+    if known.images.ndim == 2:
+        fitted |= {name: fit(name, known, settings, context) for name in names[1][1:]}
+    elif names[1]:  # one training serves both
+        fitted[names[1][1]] = replace(fitted[names[1][0]], name=names[1][1], unit_after=True)
+    return Candidates({name: fitted[name] for name in names[0]}, {name: fitted[name] for name in names[1]})
+
+
+def candidate_names(known: ImageSet, settings: DiscoveryConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What may be compared: representations that do not look at classes, and learnt ones."""
+    trains = trains_network(settings, vectors=known.images.ndim == 2)
+    base = settings.features
+    if known.images.ndim == 2:
+        learnt = (f"{base}{WHITENED}", *([f"{base}{PROJECTED}"] if trains else []))
+        return (base, f"{base}{UNIT}"), learnt
+    network = f"{settings.network} trained by {settings.method}"
+    return (PIXELS,), (network, f"{network}{UNIT}") if trains else ()
+
+
+def fit(name: str, known: ImageSet, settings: DiscoveryConfig, context: Context) -> Representation:
+    """The representation of a name, fitted to known classes."""
+    if known.images.ndim == 2:
+        if name == f"{settings.features}{UNIT}":
+            return unit_length(known, name)
+        if name == f"{settings.features}{WHITENED}":
+            return whitened(known, name)
+        if name == f"{settings.features}{PROJECTED}":
+            return projector(known, settings, context, name)
+        return as_they_are(known.images, name)
+    if name == PIXELS:
+        return as_they_are(known.images, name)
+    return replace(trained(known, settings, context, name), unit_after=name.endswith(UNIT))
+
+
+def make_splits(known: ImageSet, settings: DiscoveryConfig, context: Context) -> tuple[Split, ...]:
+    """Fit the candidates without some classes, several times; once for images, where a fit is a long training."""
+    vectors = known.images.ndim == 2
+    if vectors:
+        held = held_out_splits(known.n_classes, seed=context.seed)[:10]
+    else:
+        order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()
+        held = [tuple(sorted(order[: max(2, known.n_classes // 3)]))]
+    splits = []
+    with context.reporter.track("asking held-out known classes", len(held)) as tick:
+        for number, classes in enumerate(held):
+            rest = known.of_classes([c for c in range(known.n_classes) if c not in set(classes)])
+            learnt_from, kept_back = _keep_back(rest, context.seed + number)
+            inner = replace(context, reporter=Silent(), folder=None) if vectors else context
+            candidates = fit_candidates(learnt_from, settings, inner)
+            splits.append(Split(learnt_from, kept_back, known.of_classes(classes), candidates))
+            tick(number + 1)
+    return tuple(splits)
+
+
+def choose(splits: Sequence[Split], context: Context) -> Choice:
+    """The representation and clustering that group bags of held-out classes best.
+
+    The simplest representation is kept unless a later one beats it by more than two standard errors of the difference
+    over all bags.
+    """
+    scores: dict[tuple[str, str], list[float]] = {}
+    for number, split in enumerate(splits):
+        bags, answers = _bags(split.held_out, torch.Generator().manual_seed(context.seed + number))
+        for name, representation in split.candidates.all.items():
+            points = compact(representation(split.held_out.images))
+            for clustering in CLUSTERINGS:
+                found = _cluster(points[bags], split.held_out.n_classes, clustering, context.seed)
+                scores.setdefault((name, clustering), []).extend(score_episodes(answers, found).acc.tolist())
+    candidates = splits[0].candidates
+    clustering_of = {name: max(CLUSTERINGS, key=lambda c: fmean(scores[name, c])) for name in candidates.all}
+    acc = {name: scores[name, clustering_of[name]] for name in candidates.all}
+    kept = _simplest(candidates.plain, acc)
+    gain = spread = None
+    if candidates.learnt:
+        best = max(candidates.learnt, key=lambda name: fmean(acc[name]))
+        gain, spread = _difference(acc[best], acc[kept])
+        kept = _simplest((kept, *candidates.learnt), acc)
+    means = {name: fmean(values) for name, values in acc.items()}
+    return Choice(kept, clustering_of[kept], means, gain, spread, tuple(splits))
+
+
+def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
+    """The first name that no later one beats beyond chance."""
+    kept, *later = names
+    for name in later:
+        gain, spread = _difference(acc[name], acc[kept])
+        if gain > SURE * spread:
+            kept = name
+    return kept
+
+
+def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, float]:
+    """Mean paired difference, and its standard error."""
+    differences = [a - b for a, b in zip(of, over, strict=True)]
+    return fmean(differences), stdev(differences) / len(differences) ** 0.5
+
+
+def thin(labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """Indices of items, drawn at random where there are more than `most`: equally many of each class, at least ten."""
+    if len(labels) <= most:
+        return torch.arange(len(labels))
+    counts = torch.bincount(labels)
+    each = max(10, most // int((counts > 0).sum()))
+    shuffled = torch.randperm(len(labels), generator=generator)
+    in_order = shuffled[labels[shuffled].argsort(stable=True)]
+    place = torch.arange(len(labels)) - (counts.cumsum(0) - counts)[labels[in_order]]
+    return in_order[place < each].sort().values
+
+
+def enough(known: ImageSet) -> bool:
+    """Whether there are known classes enough to choose anything by."""
+    return known.n_classes >= FEWEST_KNOWN
+
+
+def _cluster(bags: Tensor, k: int, clustering: str, seed: int) -> NDArray[np.int64]:
+    """Labels (bags, n) of bags (bags, n, d)."""
+    if clustering == "ward":
+        return np.stack([ward(bag).cut(k) for bag in bags])
+    return kmeans(bags, k, generator=torch.Generator().manual_seed(seed)).labels.numpy()
+
+
+def _bags(held_out: ImageSet, generator: torch.Generator) -> tuple[Tensor, NDArray[np.int64]]:
+    """Bags (BAGS, n) of items of all held-out classes, of unequal sizes, and the class of each item."""
+    counts = torch.bincount(held_out.labels, minlength=held_out.n_classes)
+    # Sizes between a third and all of what a class has, ten at most; the same number of items in every bag.
+    share = torch.linspace(1 / 3, 1, held_out.n_classes)
+    sizes = (share * counts.min().clamp(max=MOST_ITEMS)).round().long().clamp(min=1)
+    bags = []
+    for _ in range(BAGS):
+        shuffled = sizes[torch.randperm(len(sizes), generator=generator)]
+        parts = []
+        for label, size in enumerate(shuffled.tolist()):
+            members = (held_out.labels == label).nonzero().squeeze(1)
+            parts.append(members[torch.randperm(len(members), generator=generator)[:size]])
+        bags.append(torch.cat(parts))
+    items = torch.stack(bags)
+    return items, held_out.labels[items].numpy()
+
+
+def _keep_back(known: ImageSet, seed: int) -> tuple[ImageSet, ImageSet]:
+    """Most items of each class to learn from, and one in five kept back."""
+    generator = torch.Generator().manual_seed(seed)
+    back = torch.zeros(len(known), dtype=torch.bool)
+    for label in range(known.n_classes):
+        members = (known.labels == label).nonzero().squeeze(1)
+        back[members[torch.randperm(len(members), generator=generator)[: len(members) // KEPT_BACK]]] = True
+    return _part(known, ~back), _part(known, back)
+
+
+def _part(known: ImageSet, keep: Tensor) -> ImageSet:
+    return ImageSet(known.images[keep], known.labels[keep], known.class_names)

@@ -1,0 +1,246 @@
+"""Learners that keep training on the observations: a network of its own for every bag.
+
+Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS). What does not depend on the observations
+is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other. Where that is long, it is
+kept as other trainings are, and goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from medi.data.augment import to_float
+from medi.data.imageset import ImageSet
+from medi.errors import InputError
+from medi.methods.base import Assignment, Clustering, Learner
+from medi.nets.embed import in_batches
+from medi.runtime.context import Context
+from medi.runtime.devices import Precision
+from medi.runtime.progress import Silent
+from medi.train.loop import Loss, train
+from medi.train.schedule import Schedule
+
+KEPT = 2000
+"""Steps from which on a training on a bag is kept on disk. Shorter ones are done again: there may be hundreds."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How long and how fast a network is trained on a bag.
+
+    Attributes:
+        epochs: Passes over the bag.
+        batch: Its items in a gradient step; all of them where it has fewer.
+        least: Fewest steps, whatever the passes come to: of a handful of items, a pass is a single step.
+        schedule: Rates; as many steps as the bag asks for.
+    """
+
+    epochs: int
+    batch: int
+    least: int = 1
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1))
+
+    def schedule_for(self, items: int) -> Schedule:
+        """The schedule of a bag of so many items."""
+        return replace(self.schedule, steps=max(self.least, self.epochs * self.steps_of_a_pass(items)))
+
+    def steps_of_a_pass(self, items: int) -> int:
+        """Gradient steps in which every item of the bag is seen about once."""
+        return math.ceil(items / self.batch)
+
+    def draw(self, items: int, generator: torch.Generator) -> Tensor:
+        """Indices of one step's items, none twice; on the generator's device."""
+        if items <= self.batch:
+            return torch.arange(items, device=generator.device)
+        return torch.randperm(items, generator=generator, device=generator.device)[: self.batch]
+
+
+@dataclass(frozen=True)
+class ScaledStage(Stage):
+    """A stage that is slower on small bags, where every step goes where the same few items point.
+
+    Attributes:
+        enough: Items from which on rates are those of the schedule; with fewer they are smaller in proportion.
+    """
+
+    enough: int = 128
+
+    def schedule_for(self, items: int) -> Schedule:
+        """The schedule of a bag of so many items."""
+        schedule = super().schedule_for(items)
+        return replace(schedule, rate=schedule.rate * min(1.0, items / self.enough))
+
+
+def ramp(done: float, length: float) -> float:
+    """The weight exp(-5 (1 - done / length)²) of a consistency loss: from nearly nothing to 1, and 1 from then on."""
+    return math.exp(-5 * (1 - min(1.0, done / length)) ** 2) if length > 0 else 1.0
+
+
+class StepCount(nn.Module):
+    """Counts the steps of a training. A part of what is trained, so that one that goes on also goes on counting."""
+
+    taken: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Stays on the CPU: to read it must not wait for a GPU.
+        self.register_buffer("taken", torch.zeros((), dtype=torch.int64))
+
+    def next(self) -> int:
+        """The number of this step, from 0."""
+        self.taken += 1
+        return int(self.taken) - 1
+
+
+class AdaptingLearner(Learner):
+    """Trains a network for every bag.
+
+    Args:
+        title: The method's name, for messages.
+        context: Where bags are trained on, and who watches.
+        network: Name of the network.
+        precision: Of the networks' answers.
+        training_seconds: What was trained before any bag; what earlier sessions trained on a bag is added.
+        settings: All that training depends on beside bag, schedule and seed; None to keep nothing of a bag on disk.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        context: Context,
+        network: str,
+        precision: Precision = "auto",
+        training_seconds: float = 0.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.title, self.context, self.precision = title, context, precision
+        self.network, self.training_seconds = network, training_seconds
+        self.settings = settings
+
+    @abstractmethod
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
+        """Train a network on one bag.
+
+        Args:
+            images: (n, …) the observations.
+            k: Number of classes.
+            groups: (n,) their true classes, for the oracle alone.
+            context: Where to, with a seed of this bag's own.
+
+        Returns:
+            A network from items (m, …) to logits (m, k), whose softmax are the probabilities of the clusters.
+        """
+
+    def train_on(
+        self,
+        images: Tensor,
+        k: int,
+        groups: Tensor | None,
+        model: nn.Module,
+        loss: Loss,
+        schedule: Schedule,
+        context: Context,
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Train a model on a bag as `adapt` is given it; a long training is kept.
+
+        What a loss remembers from step to step has to be a part of the model, and what else it depends on is `more`.
+        """
+        settings: dict[str, Any] = {}
+        if self.settings is None or schedule.steps < KEPT:
+            context = replace(context, folder=None)
+        else:
+            names = tuple(map(str, range(k)))
+            bag = ImageSet.unlabelled(images, names) if groups is None else ImageSet(images, groups, names)
+            settings = {**self.settings, **more, "start": self.context.seed, "bag": bag.fingerprint()}
+        began = monotonic()
+        seconds = train(model, loss, schedule, context, title=self.title, settings=settings)
+        self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption
+
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> AdaptedClustering:
+        """Train on each bag in turn."""
+        return self.cluster(encoded, bag, k, self.seeds(len(bag), generator))
+
+    @staticmethod
+    def seeds(bags: int, generator: torch.Generator) -> list[int]:
+        """A seed for each of so many bags."""
+        found: list[int] = torch.randint(2**31, (bags,), generator=generator, device=generator.device).tolist()
+        return found
+
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> AdaptedClustering:
+        """The same training with the true groups in place of what the method thinks of them."""
+        return self.cluster(encoded, bag, k, range(len(bag)), groups)
+
+    def cluster(
+        self, encoded: Tensor, bag: Tensor, k: int, seeds: Sequence[int], groups: Tensor | None = None
+    ) -> AdaptedClustering:
+        """Train on each bag with its own seed."""
+        if bag.shape[1] < k:
+            raise InputError(f"{bag.shape[1]} observations cannot show {k} classes: give more, or ask for fewer.")
+        models, reporter = [], self.context.reporter
+        # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
+        of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
+        with of_bags.track(f"{self.title}: bags", len(bag)) as tick:
+            for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
+                context = replace(self.context, seed=seed, reporter=of_steps)
+                truth = None if groups is None else groups[number]
+                models.append(self.adapt(encoded[items], k, truth, context).eval())
+                tick(number + 1)
+        clustering = AdaptedClustering(self, models, encoded, bag, k, seeds)
+        if (fewest := int(clustering.used.min())) < k:
+            count = int((clustering.used < k).sum())
+            reporter.say(
+                f"{self.title}: the observations of {count} of {len(bag)} bags ended in fewer than {k} clusters "
+                f"(the fewest: {fewest}); the other clusters stay empty."
+            )
+        return clustering
+
+
+class AdaptedClustering(Clustering):
+    """Clusters that are outputs of networks, one for each bag.
+
+    Attributes:
+        used: (episodes,) int64, how many of the clusters have an observation: fewer than k after a collapse.
+    """
+
+    def __init__(
+        self,
+        learner: AdaptingLearner,
+        models: Sequence[nn.Module],
+        encoded: Tensor,
+        bag: Tensor,
+        k: int,
+        seeds: Sequence[int],
+    ) -> None:
+        self.learner, self.models, self.bag, self.k, self.seeds = learner, models, bag, k, seeds
+        self.labels, self.confidence = self.assign(encoded, bag)
+        self.used = torch.tensor([row.unique().numel() for row in self.labels])
+
+    def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
+        """The largest output for each item; norm layers use what they saw of known data and observations."""
+        answers = [
+            in_batches(
+                lambda batch, model=model: model(to_float(batch)).float().softmax(-1),
+                self.learner.context.device,
+                encoded[row],
+                precision=self.learner.precision,
+            )
+            for model, row in zip(self.models, items, strict=True)
+        ]
+        confidence, labels = torch.stack(answers).max(-1)
+        return Assignment(labels, confidence)
+
+    def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
+        """Train anew on observations and items together, none of them labelled."""
+        together = self.learner.cluster(encoded, torch.cat([self.bag, items], 1), self.k, self.seeds)
+        observed = self.bag.shape[1]
+        return Assignment(together.labels[:, observed:], together.confidence[:, observed:])

@@ -1,0 +1,1 @@
+"""A user's pictures: found, decoded, encoded, kept."""

@@ -1,0 +1,111 @@
+"""The pictures a person has in folders: `known/<class>/**` and `novel/**`."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from medi.errors import InputError
+from medi.photos.decode import SUFFIXES
+
+_CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx", "@eadir"})
+"""What systems leave in folders of photos, beside hidden files: passed over without a word."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was left out, and why in plain words."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class Found:
+    """Files under one folder.
+
+    Attributes:
+        root: The folder.
+        paths: Files that look like photos, relative to it, in the same order on every machine.
+        skipped: Files and folders that were passed over.
+    """
+
+    root: Path
+    paths: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def find_photos(root: Path, what: str) -> Found:
+    """All photos in a folder and its subfolders; links are followed, but no folder is searched twice.
+
+    Args:
+        root: The folder.
+        what: What it is for, such as `--novel`, said where it is at fault.
+    """
+    if root.is_file():
+        raise InputError(f"{what} {root} is a file: give the folder that holds the photos.")
+    found, seen = Found(root), set[tuple[int, int]]()
+    folders, links = [""], deque[str]()
+    while folders or links:
+        # What links lead to comes last, so that of two ways to a folder the true one is kept.
+        prefix = folders.pop() if folders else links.popleft()
+        try:
+            entries = _entries(root / prefix, seen)
+        except OSError as error:
+            if not prefix:
+                raise InputError(f"{what} {root}: {_reason(error)}; give a folder with photos.") from error
+            found.skipped.append(Skipped(prefix, _reason(error)))
+            continue
+        if entries is None:
+            found.skipped.append(Skipped(prefix, "a link to a folder that was searched already"))
+            continue
+        for entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            if Path(entry.path).is_dir():
+                (links if entry.is_symlink() else folders).append(path)
+            elif reason := _fault(entry):
+                found.skipped.append(Skipped(path, reason))
+            else:
+                found.paths.append(path)
+    found.paths.sort()
+    found.skipped.sort(key=lambda skipped: skipped.path)
+    return found
+
+
+def class_of(path: str) -> str | None:
+    """The class of a photo under `known/`: the folder it lies in; None for one that lies beside those folders."""
+    name, separator, _ = path.partition("/")
+    return name if separator else None
+
+
+def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]] | None:
+    """What is in a folder, by name; None if the same folder, by whatever path, was seen before."""
+    state = folder.stat()
+    identity = state.st_dev, state.st_ino
+    if identity in seen:
+        return None
+    seen.add(identity)
+    with os.scandir(folder) as scan:
+        visible = [entry for entry in scan if entry.name[0] != "." and entry.name.lower() not in _CLUTTER]
+    return sorted(visible, key=lambda entry: entry.name)
+
+
+def _fault(entry: os.DirEntry[str]) -> str:
+    """Why a file is not even opened; empty where it may be a photo."""
+    suffix = Path(entry.name).suffix.lower()
+    if suffix not in SUFFIXES:
+        return f"{suffix} is not a kind of image read here" if suffix else "its name has no ending such as .jpg"
+    try:
+        state = entry.stat()
+    except OSError as error:
+        return "a broken link" if entry.is_symlink() else _reason(error)
+    if not stat.S_ISREG(state.st_mode):
+        return "not a regular file"
+    return "" if state.st_size else "the file is empty"
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

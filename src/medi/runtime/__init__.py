@@ -1,0 +1,1 @@
+"""How things run: devices, processes, files, progress."""

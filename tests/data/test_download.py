@@ -1,0 +1,226 @@
+"""Downloads from a server on this machine: what is wrong leaves nothing behind, what is right is put in place."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from official import CIFAR100, OMNIGLOT, write_tiny
+from rich.console import Console
+from rich.progress import Progress
+
+from medi.data.check import State, check, summary
+from medi.data.download import fetch
+from medi.data.facts import Archive, Facts
+from medi.errors import InputError
+
+
+class Server:
+    """Serves `files` by name; one listed in `cut_short` breaks off half way."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.cut_short: set[str] = set()
+        self.asked: list[str] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                name = self.path.strip("/")
+                server.asked.append(name)
+                if name not in server.files:
+                    self.send_error(404)
+                    return
+                content = server.files[name]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content[: len(content) // 2] if name in server.cut_short else content)
+
+            def log_message(self, *args: object) -> None:
+                """Keep quiet."""
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/"
+
+    def archive(self, name: str, content: bytes, extract: bool = False) -> Archive:
+        self.files[name] = content
+        return Archive(self.url + name, hashlib.md5(content).hexdigest(), megabytes=1, extract=extract)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+    thread.join(timeout=5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEDI_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def cifar100(server: Server, tmp_path: Path) -> Facts:
+    """CIFAR-100 with a tiny archive on the server."""
+    write_tiny(tmp_path / "origin", CIFAR100)
+    (tmp_path / "origin" / CIFAR100.folder / "fine_label_names.txt").write_text("apple\n")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.add(tmp_path / "origin" / CIFAR100.folder, CIFAR100.folder)
+    archives = (server.archive("cifar-100-binary.tar.gz", buffer.getvalue(), extract=True),)
+    return replace(CIFAR100, archives=archives, records=dict.fromkeys(CIFAR100.records, 20))
+
+
+@pytest.fixture
+def omniglot(server: Server, tmp_path: Path) -> Facts:
+    """Omniglot with two tiny archives on the server."""
+    write_tiny(tmp_path / "origin", OMNIGLOT)
+    origin = tmp_path / "origin" / OMNIGLOT.folder
+    archives = tuple(server.archive(file, (origin / file).read_bytes()) for file in OMNIGLOT.records)
+    return replace(OMNIGLOT, archives=archives, records=dict.fromkeys(OMNIGLOT.records, 20))
+
+
+def contents(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_a_tar_archive_arrives_unpacked(cifar100: Facts, folder: Path) -> None:
+    placed = fetch(cifar100)
+    assert {path.name for path in placed} == {"train.bin", "test.bin", "fine_label_names.txt"}
+    assert contents(folder) == {"cifar-100-binary", *(f"cifar-100-binary/{path.name}" for path in placed)}
+    assert summary(check(cifar100)) == State.WHOLE
+
+
+def test_other_archives_are_kept_as_they_are(omniglot: Facts, folder: Path) -> None:
+    fetch(omniglot)
+    assert contents(folder) == {"omniglot", *(f"omniglot/{file}" for file in omniglot.records)}
+    assert summary(check(omniglot)) == State.WHOLE
+
+
+def test_what_is_there_is_not_downloaded_again(omniglot: Facts, folder: Path, server: Server) -> None:
+    fetch(omniglot)
+    server.asked.clear()
+    assert fetch(omniglot) == []
+    assert server.asked == []
+
+
+def test_only_a_damaged_or_absent_file_is_replaced(cifar100: Facts, folder: Path) -> None:
+    fetch(cifar100)
+    train, test = (folder / cifar100.folder / file for file in ("train.bin", "test.bin"))
+    train.write_bytes(train.read_bytes()[:-1])
+    partial = test.read_bytes()[: 3074 * 5]
+    test.write_bytes(partial)
+    assert fetch(cifar100) == [train]
+    assert [file.records for file in check(cifar100)] == [20, 5]
+    assert test.read_bytes() == partial
+
+
+def test_only_the_archive_that_is_wanting_is_downloaded(omniglot: Facts, folder: Path, server: Server) -> None:
+    fetch(omniglot)
+    (folder / "omniglot" / "images_evaluation.zip").unlink()
+    server.asked.clear()
+    fetch(omniglot)
+    assert server.asked == ["images_evaluation.zip"]
+
+
+def test_a_tampered_download_leaves_nothing(cifar100: Facts, folder: Path, server: Server) -> None:
+    server.files["cifar-100-binary.tar.gz"] += b"tampered"
+    with pytest.raises(InputError, match=r"download of http://.* failed: what came does not have the md5 checksum"):
+        fetch(cifar100)
+    assert contents(folder) == set()
+
+
+def test_a_tampered_download_leaves_what_was_there(cifar100: Facts, folder: Path, server: Server) -> None:
+    (folder / cifar100.folder).mkdir(parents=True)
+    (folder / cifar100.folder / "train.bin").write_bytes(b"damaged")
+    server.files["cifar-100-binary.tar.gz"] += b"tampered"
+    with pytest.raises(InputError):
+        fetch(cifar100)
+    assert contents(folder) == {"cifar-100-binary", "cifar-100-binary/train.bin"}
+
+
+def test_an_interrupted_download_leaves_nothing(cifar100: Facts, folder: Path, server: Server) -> None:
+    server.cut_short.add("cifar-100-binary.tar.gz")
+    with pytest.raises(InputError, match="broke off"):
+        fetch(cifar100)
+    assert contents(folder) == set()
+
+
+def test_ctrl_c_leaves_nothing(cifar100: Facts, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("medi.data.download._Bar.update", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(cifar100)
+    assert contents(folder) == set()
+
+
+def test_a_missing_page_is_told_with_what_to_do(omniglot: Facts, folder: Path, server: Server) -> None:
+    server.files.clear()
+    with pytest.raises(InputError) as error:
+        fetch(omniglot)
+    assert "127.0.0.1 answered 404" in str(error.value)
+    assert f"get images_background.zip by other means and put it into {folder / 'omniglot'}" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert contents(folder) == set()
+
+
+def test_a_refused_connection_is_told_with_what_to_do(cifar100: Facts, folder: Path, server: Server) -> None:
+    server.http.server_close()
+    with pytest.raises(InputError, match=r"there is no connection to 127\.0\.0\.1.*check the network") as error:
+        fetch(cifar100)
+    assert f"unpack it in {folder}" in str(error.value)
+    assert contents(folder) == set()
+
+
+@pytest.mark.parametrize("name", ["../escaped.bin", "/escaped.bin", "cifar-100-binary/../../../escaped.bin"])
+def test_a_tar_archive_that_would_write_elsewhere_is_refused(name: str, server: Server, folder: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    evil = replace(CIFAR100, archives=(server.archive("evil.tar.gz", buffer.getvalue(), extract=True),))
+    # The slash of an absolute path is dropped, so that it lands inside and is missed in its place.
+    with pytest.raises(InputError, match="lacks test.bin, train.bin" if name.startswith("/") else "cannot be unpacked"):
+        fetch(evil)
+    assert contents(folder) == set()
+    assert not list(folder.parent.rglob("escaped.bin"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(cifar100: Facts, folder: Path) -> None:
+    folder.write_text("a file where the folder should be")
+    with pytest.raises(InputError, match=f"MEDI_DATA is {folder}, which is a file"):
+        fetch(cifar100)
+
+
+def test_the_bar_ends_full(omniglot: Facts, folder: Path) -> None:
+    with Progress(console=Console(file=io.StringIO())) as progress:
+        fetch(omniglot, progress)
+    assert [task.description for task in progress.tasks] == list(omniglot.records)
+    assert all(task.finished for task in progress.tasks)
+
+
+def test_links_in_a_tar_archive_are_not_followed(server: Server, folder: Path, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        link = tarfile.TarInfo("cifar-100-binary")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("cifar-100-binary/escaped.bin"), io.BytesIO())
+    evil = replace(CIFAR100, archives=(server.archive("evil.tar.gz", buffer.getvalue(), extract=True),))
+    with pytest.raises(InputError, match=r"lacks test\.bin, train\.bin"):
+        fetch(evil)
+    assert not (tmp_path / "escaped.bin").exists()

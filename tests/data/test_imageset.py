@@ -1,0 +1,70 @@
+from hashlib import sha256
+
+import pytest
+import torch
+
+from medi.data.imageset import ImageSet
+from medi.errors import InputError
+
+
+def some(n: int = 12, classes: int = 3) -> ImageSet:
+    images = torch.arange(n * 16, dtype=torch.uint8).reshape(n, 1, 4, 4)
+    return ImageSet(images, torch.arange(n) % classes, tuple("abcdef"[:classes]), {"size": torch.arange(n)})
+
+
+def test_classes_are_picked_and_renumbered_in_the_order_given():
+    picked = some().of_classes([2, 0])
+    assert picked.class_names == ("c", "a")
+    assert picked.labels.tolist() == [1, 0, 1, 0, 1, 0, 1, 0]
+    assert picked.attributes["size"].tolist() == [0, 2, 3, 5, 6, 8, 9, 11]
+
+
+def test_rotations_make_four_times_the_classes_each_turned_a_quarter_further():
+    plain = some()
+    turned = plain.with_rotations()
+    assert turned.n_classes == 12
+    assert len(turned) == 48
+    for quarter in range(4):
+        part = slice(12 * quarter, 12 * (quarter + 1))
+        assert torch.equal(turned.images[part], torch.rot90(plain.images, quarter, (2, 3)))
+        assert torch.equal(turned.labels[part], plain.labels + 3 * quarter)
+    assert len(set(turned.class_names)) == 12
+
+
+def test_items_of_no_known_class_stay_so():
+    plain = some()
+    plain.labels[:2] = -1
+    assert plain.of_classes([2]).labels.tolist() == [0, 0, 0, 0]
+    assert (plain.with_rotations().labels == -1).sum() == 8
+
+
+def test_a_fingerprint_changes_with_images_labels_and_names_and_with_nothing_else():
+    plain = some()
+    assert plain.fingerprint() == some().fingerprint()
+    other_image = ImageSet(plain.images.clone(), plain.labels, plain.class_names)
+    other_image.images[3, 0, 0, 0] += 1
+    other_label = ImageSet(plain.images, plain.labels.roll(1), plain.class_names)
+    other_name = ImageSet(plain.images, plain.labels, ("a", "b", "x"))
+    assert len({s.fingerprint() for s in (plain, other_image, other_label, other_name)}) == 4
+
+
+def test_sets_that_do_not_add_up_are_refused():
+    with pytest.raises(InputError, match="3 images but 2 labels"):
+        ImageSet(torch.zeros(3, 1, 2, 2), torch.tensor([0, 0]), ("a",))
+    with pytest.raises(InputError, match="label 1 but only 1 class names"):
+        ImageSet(torch.zeros(2, 1, 2, 2), torch.tensor([0, 1]), ("a",))
+
+
+def test_a_fingerprint_is_that_of_the_sums_of_all_items_however_many():
+    images = torch.randint(0, 256, (9000, 1, 4, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(9000) % 2
+    expected = sha256(b"a\nb" + images.long().sum((1, 2, 3)).numpy().tobytes() + labels.numpy().tobytes())
+    assert ImageSet(images, labels, ("a", "b")).fingerprint() == expected.hexdigest()[:16]
+
+
+def test_all_classes_in_their_order_are_the_set_itself():
+    known = ImageSet(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.tensor([1, 0, 1, 0]), ("a", "b"))
+    assert known.of_classes([0, 1]) is known
+    assert known.of_classes([1, 0]).labels.tolist() == [0, 1, 0, 1]
+    unlabelled = ImageSet(known.images, torch.tensor([1, -1, 0, 0]), ("a", "b"))
+    assert len(unlabelled.of_classes([0, 1])) == 3

@@ -1,0 +1,95 @@
+"""`medi assign`, and models that serve as encoders."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from people import PALETTES, discover, facts_of, refused, rows_of, tinted
+
+from medi.discovery.model_folder import choose_encoder, load_model
+from medi.photos import encoders
+
+
+@pytest.fixture
+def model(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    for number, name in enumerate(PALETTES):
+        for i in range(2):
+            tinted(folders / "new" / name / f"{i}.png", PALETTES[name], 500 + 10 * number + i)
+    return folders / "out" / "model"
+
+
+def assign(folders, *more, model="out/model", out="new.csv"):
+    return ("assign", "--model", folders / model, "--images", folders / "new", "--out", folders / out, *more)
+
+
+def test_new_photos_are_assigned_to_groups_and_known_classes(folders, medi_, model):
+    (folders / "new" / "broken.jpg").write_text("not a photo")
+    result = medi_(*assign(folders))
+    assert result.code == 0, result.err
+    rows = rows_of(folders / "new.csv")
+    assert list(rows[0]) == ["path", "kind", "label", "confidence"]
+    assert [row["path"] for row in rows] == sorted(f"{name}/{i}.png" for name in PALETTES for i in range(2))
+    group_of = {row["path"].split()[0]: row["cluster"] for row in rows_of(folders / "out" / "clusters.csv")}
+    for row in rows:
+        name = row["path"].split("/")[0]
+        assert 0 <= float(row["confidence"]) <= 1
+        assert (row["label"] == "") == (row["kind"] == "none")
+        if row["kind"] != "none":
+            assert row["kind"] == ("known" if name in ("reds", "greens") else "novel"), row
+            assert row["label"] == (name if row["kind"] == "known" else group_of[name]), row
+    assert {"known", "novel"} <= {row["kind"] for row in rows}
+    assert "1 file was skipped" in result.err
+    assert "broken.jpg: not an image" in result.err
+
+
+def test_a_table_that_exists_is_kept_unless_it_is_forced(folders, medi_, model):
+    (folders / "new.csv").write_text("mine")
+    refused(medi_(*assign(folders)), "new.csv", "--force")
+    assert (folders / "new.csv").read_text() == "mine"
+    assert medi_(*assign(folders, "--force")).code == 0
+    refused(medi_(*assign(folders, out="new")), "is a folder")
+    refused(medi_(*assign(folders, out="new.csv/x.csv")), "in the way")
+
+
+def test_the_output_folder_will_do_for_its_model(folders, medi_, model):
+    assert medi_(*assign(folders, model="out")).code == 0
+
+
+def test_what_is_no_model_is_named(folders, medi_, model):
+    refused(medi_(*assign(folders, model="known")), "no model", "medi discover")
+    refused(medi_(*assign(folders, model="nowhere")), "no model")
+    (model / "encoder.json").write_text("{half")
+    refused(medi_(*assign(folders)), "damaged")
+    (model / "encoder.json").write_text(json.dumps({"name": encoders.DEFAULT, "identity": "another"}))
+    refused(medi_(*assign(folders)), "another", "discover again")
+
+
+def test_a_damaged_model_is_named(folders, medi_, model):
+    file = model / "recogniser.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    refused(medi_(*assign(folders)), "recogniser.safetensors")
+
+
+def test_images_that_are_not_there_are_named(folders, medi_, model):
+    shutil.rmtree(folders / "new")
+    refused(medi_(*assign(folders)), "--images")
+    (folders / "new").mkdir()
+    refused(medi_(*assign(folders)), "no photos")
+    (folders / "new" / "a.jpg").write_text("text")
+    refused(medi_(*assign(folders)), "none of the 1 files", "not an image")
+
+
+def test_a_saved_model_is_an_encoder_and_needs_nothing_outside(folders, medi_, model):
+    words = discover(folders, "--classes", "2", "--encoder", folders / "out", out="second")
+    assert medi_(*words).code == 0
+    assert facts_of(folders, "second")["encoder"]["identity"].startswith("saved-")
+    (folders / "out").rename(folders / "moved")
+    assert medi_(*assign(folders, model="second/model")).code == 0
+    recogniser, encoder = load_model(folders / "second", torch.device("cpu"))
+    images = torch.randint(0, 256, (3, 3, encoder.cut.side, encoder.cut.side), dtype=torch.uint8)
+    first, inner = load_model(folders / "moved", torch.device("cpu"))
+    assert torch.allclose(encoder.encode(images), first.representation(inner.encode(images)).float())
+    assert encoder.identity == choose_encoder(str(folders / "moved"), torch.device("cpu")).identity
+    assert recogniser.representation.shape == encoder.shape

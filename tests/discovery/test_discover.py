@@ -1,0 +1,236 @@
+import dataclasses
+import json
+
+import pytest
+import torch
+from worlds import gaussian_classes, none_known, split
+
+from medi.data.facts import Augmentation
+from medi.data.imageset import ImageSet
+from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.recogniser import Recogniser
+from medi.discovery.result import Discovery
+from medi.errors import InputError
+from medi.methods.mp import MP, MPConfig
+from medi.metrics import acc
+from medi.runtime.context import Context
+from medi.train.schedule import Schedule
+
+
+def discover(known: ImageSet, novel: torch.Tensor, **settings: object) -> Discovery:
+    """Without a projector unless asked for: training one takes most of the time."""
+    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 5, "method": "kmeans"} | settings), Context())[
+        0
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain() -> tuple[ImageSet, ImageSet, Discovery]:
+    """Fourteen known classes and five novel ones that are easy to tell apart, the number not given."""
+    known, novel = split(gaussian_classes(19, 12), 14)
+    return known, novel, discover(known, novel.images, method="mp")
+
+
+def test_groups_that_are_plainly_there_are_found_and_counted(plain):
+    _, novel, found = plain
+    assert found.count.k == 5
+    assert found.count.low <= 5 <= found.count.high
+    assert acc(novel.labels, found.labels) > 0.97
+
+
+def test_every_field_has_an_entry_for_every_item_or_group(plain):
+    known, novel, found = plain
+    m, k = len(novel), found.count.k
+    for name in ("labels", "confidence", "doubtful", "nearest_known", "positions"):
+        assert len(getattr(found, name)) == m, name
+    assert len(found.neighbours) == len(found.medoids) == k
+    assert sorted(set(found.labels)) == list(range(k))
+    assert all(0 <= c <= 1 for c in found.confidence)
+    assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in found.positions)
+    assert set(found.nearest_known) <= set(known.class_names)
+    assert all(found.labels[item] == group for group, item in enumerate(found.medoids))
+    sizes = [found.labels.count(group) for group in range(k)]
+    assert sizes == sorted(sizes, reverse=True)
+    json.dumps(dataclasses.asdict(found))
+
+
+def test_the_nearest_known_class_is_the_one_with_the_nearest_mean():
+    known, novel = split(gaussian_classes(6, 8), 3)  # too few known classes to choose: features as they are
+    found = discover(known, novel.images, classes=3)
+    means = torch.stack([known.images[known.labels == c].mean(0) for c in range(3)])
+    nearest = torch.cdist(novel.images, means).argmin(1).tolist()
+    assert found.nearest_known == tuple(known.class_names[c] for c in nearest)
+    for group in range(3):
+        centre = novel.images[torch.tensor(found.labels) == group].mean(0)
+        order = torch.cdist(centre[None], means)[0].argsort().tolist()
+        assert [near.name for near in found.neighbours[group]] == [known.class_names[c] for c in order]
+
+
+def test_the_representation_kept_is_the_one_that_groups_held_out_known_classes_best_up_to_chance(plain):
+    *_, found = plain
+    scores = found.representation_scores
+    assert set(scores) == {"encoder", "encoder, unit length", "encoder, whitened", "encoder + projector"}
+    plain_best = max(scores["encoder"], scores["encoder, unit length"])
+    assert scores[found.representation] >= plain_best
+
+
+def test_what_known_classes_teach_is_kept_where_it_helps():
+    # Half of the directions are loud noise in every class: known classes show which.
+    known, novel = split(gaussian_classes(30, 12, nuisance=9.0), 25)
+    found = discover(known, novel.images, classes=5, method="mp")
+    scores = found.representation_scores
+    assert found.representation in ("encoder, whitened", "encoder + projector")
+    assert scores[found.representation] > scores["encoder"] + 0.1
+    assert found.diagnosis.gain > 0.1
+    raw = discover(none_known(), novel.images, classes=5)
+    assert acc(novel.labels, found.labels) > acc(novel.labels, raw.labels) + 0.1
+
+
+def test_fewer_than_four_known_classes_choose_nothing_and_that_is_said():
+    known, novel = split(gaussian_classes(6, 8), 3)
+    found = discover(known, novel.images)
+    assert found.representation == "encoder"
+    assert found.representation_scores == {}
+    assert not found.count.certain
+    assert "too few known classes" in found.count.how
+    assert any("too few known classes" in reason for reason in found.diagnosis.reasons)
+
+
+def test_without_known_classes_items_are_grouped_as_they_are():
+    novel = gaussian_classes(4, 10, apart=6.0)
+    found = discover(none_known(), novel.images, classes=4)
+    assert acc(novel.labels, found.labels) == 1
+    assert found.nearest_known == ("",) * len(novel)
+    assert found.neighbours == ((), (), (), ())
+    assert found.diagnosis.gain is None
+
+
+def test_the_number_asked_for_is_the_number_given(plain):
+    known, novel, _ = plain
+    found = discover(known, novel.images, classes=3)
+    assert (found.count.k, found.count.low, found.count.high, found.count.certain) == (3, 3, 3, True)
+    assert len(set(found.labels)) == 3
+
+
+def test_the_same_seed_gives_the_same_discovery(plain):
+    known, novel, found = plain
+    assert discover(known, novel.images, method="mp") == found
+
+
+def test_classes_of_very_different_sizes_are_found():
+    world = gaussian_classes(16, 30, apart=5.0)
+    known, novel = split(world, 12)
+    keep = torch.cat([torch.arange(30), 30 + torch.arange(3), 60 + torch.arange(10), 90 + torch.arange(2)])
+    found = discover(known, novel.images[keep], classes=4)
+    assert acc(novel.labels[keep], found.labels) == 1
+    assert [found.labels.count(g) for g in range(4)] == [30, 10, 3, 2]
+
+
+def test_identical_items_are_one_group():
+    known, _ = split(gaussian_classes(8, 8), 8)
+    found = discover(known, torch.ones(7, 16))
+    assert found.count.k == 1
+    assert set(found.labels) == {0}
+
+
+def test_identical_items_can_be_cut_into_as_many_groups_as_asked():
+    found = discover(none_known(), torch.ones(6, 16), classes=3)
+    assert sorted(set(found.labels)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 3])
+def test_a_handful_of_items_is_enough(m):
+    known, novel = split(gaussian_classes(8, 6), 6)
+    found = discover(known, novel.images[:m])
+    assert len(found.labels) == m
+    assert found.count.k <= m
+    assert (found.count.k >= 1) == (m > 0)
+
+
+def test_items_known_to_be_doubtful_are_marked():
+    known, novel = split(gaussian_classes(8, 10, apart=4.0), 6)
+    middle = (novel.images[novel.labels == 0].mean(0) + novel.images[novel.labels == 1].mean(0)) / 2
+    found = discover(known, torch.cat([novel.images, middle[None]]), classes=2)
+    assert found.doubtful[-1]
+    assert sum(found.doubtful[:-1]) <= 2
+    assert found.confidence[-1] == min(found.confidence)
+
+
+@pytest.mark.slow
+def test_a_method_that_trains_on_the_items_groups_them_itself():
+    known, novel = split(gaussian_classes(8, 10, apart=5.0), 6)
+    found = discover(known, novel.images, classes=2, method="mm")
+    assert len(found.labels) == len(novel)
+    assert found.count.k <= 2
+
+
+def test_a_method_that_needs_known_classes_says_so_where_there_are_none():
+    with pytest.raises(InputError, match="mm learns from known classes"):
+        discover(none_known(), gaussian_classes(2, 5).images, classes=2, method="mm")
+
+
+@pytest.mark.parametrize(
+    ("known", "novel", "settings", "message"),
+    [
+        (none_known(), torch.zeros(0, 16), {}, "neither a known nor a novel"),
+        (none_known(), torch.zeros(3, 16), {"classes": 4}, "4 classes were asked for but there are 3"),
+        (gaussian_classes(2, 3), torch.zeros(3, 8), {}, "prepare both the same way"),
+        (none_known(), torch.full((3, 16), torch.nan), {}, "NaN"),
+        (none_known(), torch.zeros(3, 16, dtype=torch.int64), {}, "float vectors"),
+    ],
+)
+def test_bad_input_is_refused_with_a_cure(known, novel, settings, message):
+    with pytest.raises(InputError, match=message):
+        discover(known, novel, **settings)
+
+
+@pytest.mark.parametrize("classes", [0, -1, 1.5, "many"])
+def test_a_number_of_classes_that_is_none_is_refused(classes):
+    with pytest.raises(InputError, match="classes="):
+        DiscoveryConfig(classes=classes)
+
+
+def test_an_unknown_method_is_refused_with_a_suggestion():
+    with pytest.raises(InputError, match="did you mean 'kmeans'"):
+        DiscoveryConfig(method="kmean")
+
+
+@pytest.fixture
+def coloured() -> tuple[ImageSet, ImageSet]:
+    """Small pictures of eight known and three novel colours."""
+    g = torch.Generator().manual_seed(0)
+    colours = torch.randint(40, 216, (11, 3, 1, 1), generator=g)
+    labels = torch.arange(11).repeat_interleave(10)
+    images = (colours[labels] + 12 * torch.randn(110, 3, 16, 16, generator=g)).clamp(0, 255).to(torch.uint8)
+    return split(ImageSet(images, labels, tuple(f"colour {c}" for c in range(11))), 8)
+
+
+def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, monkeypatch, tmp_path):
+    monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=15, rate=3e-3)))
+    known, novel = coloured
+    settings = DiscoveryConfig(
+        classes=3, config="tiny", sampler="uniform", augmentation=Augmentation(crop=1), resamples=2
+    )
+    found, recogniser = discover_groups(known, novel.images, settings, Context())
+    assert set(found.representation_scores) == {"pixels", "conv4 trained by mp", "conv4 trained by mp, unit length"}
+    assert acc(novel.labels, found.labels) > 0.8
+    assert found.diagnosis.stability is not None
+    recogniser.save(tmp_path)
+    assert Recogniser.load(tmp_path).recognise(novel.images) == recogniser.recognise(novel.images)
+
+
+def test_two_known_classes_of_images_teach_a_network_though_nothing_can_be_chosen(coloured, monkeypatch):
+    monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=3)))
+    known, novel = coloured
+    settings = DiscoveryConfig(classes=3, config="tiny", sampler="uniform", resamples=2)
+    found, _ = discover_groups(known.of_classes([0, 1]), novel.images, settings, Context())
+    assert found.representation == "conv4 trained by mp"
+    assert found.representation_scores == {}
+
+
+def test_images_without_known_classes_are_compared_by_pixels(coloured):
+    _, novel = coloured
+    nothing = ImageSet(novel.images[:0], novel.labels[:0], ())
+    found = discover(nothing, novel.images, classes=3)
+    assert found.representation == "pixels"
+    assert acc(novel.labels, found.labels) > 0.9

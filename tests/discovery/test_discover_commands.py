@@ -1,0 +1,375 @@
+"""`medi discover` and `medi assign` on folders as people have them, good and bad."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from people import PALETTES, discover, facts_of, refused, rows_of, tinted
+from PIL import Image
+
+from medi.discovery import from_folders, output
+from medi.photos.cache import DIGEST, _digests
+from medi.runtime.files import write_atomically
+from pictures import bomb, corners, noise, truncated
+
+
+def test_photos_are_grouped_and_everything_is_written(folders, medi_):
+    result = medi_(*discover(folders, "--classes", "2", "--export"))
+    assert result.code == 0, result.err
+    out = folders / "out"
+    rows = rows_of(out / "clusters.csv")
+    assert list(rows[0]) == ["path", "cluster", "confidence", "nearest_known"]
+    assert [row["path"] for row in rows] == sorted(path.name for path in (folders / "novel").iterdir())
+    assert len({(row["path"].split()[0], row["cluster"]) for row in rows}) == 2  # blue and grey told apart
+    assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
+    assert {row["nearest_known"] for row in rows} <= {"reds", "greens"}
+    for row in rows:
+        copy = out / "groups" / row["cluster"] / row["path"]
+        assert copy.read_bytes() == (folders / "novel" / row["path"]).read_bytes()
+    facts = facts_of(folders)
+    assert facts["n_classes"] == 2
+    assert facts["seed"] == 0
+    assert facts["arguments"]["classes"] == 2
+    assert {"medi", "torch", "python"} <= set(facts["versions"])
+    assert facts["skipped"] == []
+    assert "<html" in (out / "report.html").read_text()
+    assert sorted(path.name for path in out.iterdir()) == [
+        *("clusters.csv", "discovery.json", "groups", "model", "report.html")
+    ]
+    assert "2 groups among 8 photos" in result.out
+    assert str(out / "report.html") in result.out
+
+
+def test_the_number_of_groups_is_estimated_unless_it_is_given(folders, medi_):
+    assert medi_(*discover(folders)).code == 0
+    facts = facts_of(folders)
+    assert 1 <= facts["n_classes"] <= 8
+    assert facts["classes"]["how"]
+
+
+def test_json_is_what_the_file_holds_and_nothing_else(folders, medi_):
+    result = medi_(*discover(folders, "--json"))
+    assert json.loads(result.out) == facts_of(folders)
+
+
+def test_the_command_in_the_report_does_the_same_again(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "3", "--seed", "5")).code == 0
+    first = (folders / "out" / "clusters.csv").read_bytes()
+    words = shlex.split(facts_of(folders)["command"])
+    assert words[0] == "medi"
+    assert medi_(*words[1:], "--force").code == 0
+    assert (folders / "out" / "clusters.csv").read_bytes() == first
+
+
+def test_bad_files_are_skipped_listed_with_the_reason_and_counted(folders, medi_):
+    novel = folders / "novel"
+    truncated(novel / "half.jpg")
+    (novel / "empty.jpg").touch()
+    (novel / "text.jpg").write_text("this is a letter")
+    bomb(novel / "bomb.png")
+    (novel / "film.heic").write_bytes(b"x")
+    (novel / "loop").symlink_to(novel)
+    (folders / "known" / "stray.png").write_bytes((novel / "blues 0.png").read_bytes())
+    good = {
+        "animated.gif": (corners(), {"save_all": True, "append_images": [corners()]}),
+        "cmyk.jpg": (corners().convert("CMYK"), {}),
+        "grey16.png": (Image.fromarray(np.full((9, 9), 40_000, dtype=np.uint16)), {}),
+        "palette.png": (corners().convert("P"), {}),
+        "alpha.png": (corners().convert("RGBA"), {}),
+        "one.png": (Image.new("RGB", (1, 1)), {}),
+    }
+    for name, (image, options) in good.items():
+        image.save(novel / name, **options)
+    result = medi_(*discover(folders, "--classes", "2"))
+    assert result.code == 0, result.err
+    paths = {row["path"] for row in rows_of(folders / "out" / "clusters.csv")}
+    assert set(good) <= paths
+    assert len(paths) == 8 + len(good)
+    reasons = {Path(item["path"]).name: item["reason"] for item in facts_of(folders)["skipped"]}
+    assert set(reasons) == {"half.jpg", "empty.jpg", "text.jpg", "bomb.png", "film.heic", "loop", "stray.png"}
+    assert "damaged" in reasons["half.jpg"]
+    assert "empty" in reasons["empty.jpg"]
+    assert reasons["text.jpg"] == "not an image"
+    assert "pixels" in reasons["bomb.png"]
+    assert "folder of a class" in reasons["stray.png"]
+    assert "7 files were skipped" in result.err
+
+
+def test_any_name_survives_into_table_and_groups(folders, medi_):
+    names = ["with space.png", "line\nbreak.png", "ünï 🦊.png", 'a,"b".png', "-x.png", "sub/deep/same.png", "same.png"]
+    for seed, name in enumerate(names):
+        noise(folders / "novel" / name, seed=seed)
+    noise(folders / "known" / "日本\nclass" / "a.png", seed=50)
+    assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
+    rows = rows_of(folders / "out" / "clusters.csv")
+    assert set(names) <= {row["path"] for row in rows}
+    for row in rows:
+        assert (folders / "out" / "groups" / row["cluster"] / row["path"]).is_file()
+
+
+def test_a_name_that_is_not_unicode_survives(folders, medi_):
+    odd = os.fsdecode(b"\xff\xfe.png")
+    try:
+        shutil.copy(folders / "novel" / "blues 0.png", folders / "novel" / odd)
+    except OSError:
+        pytest.skip("this file system has only unicode names")
+    assert medi_(*discover(folders, "--classes", "2", "--export", "--json")).code == 0
+    assert odd in {row["path"] for row in rows_of(folders / "out" / "clusters.csv")}
+    assert any(path.endswith(odd) for path in facts_of(folders)["exported"])
+
+
+def test_the_same_photo_in_both_folders_is_warned_of(folders, medi_):
+    shutil.copy(folders / "known" / "reds" / "0.png", folders / "novel" / "copy.png")
+    shutil.copy(folders / "known" / "reds" / "1.png", folders / "known" / "greens" / "other.png")
+    result = medi_(*discover(folders, "--classes", "2"))
+    assert result.code == 0
+    warnings = facts_of(folders)["warnings"]
+    assert any("known and in novel: copy.png (reds)" in warning for warning in warnings)
+    assert any("two known classes" in warning for warning in warnings)
+    assert "copy.png" in result.err
+
+
+def test_a_class_with_one_photo_is_warned_of_and_used(folders, medi_):
+    tinted(folders / "known" / "lonely" / "a.png", (10, 200, 200), 77)
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    assert any("one photo of lonely" in warning for warning in facts_of(folders)["warnings"])
+    assert facts_of(folders)["known_classes"] == 3
+
+
+def test_a_class_none_of_whose_photos_can_be_read_is_left_out(folders, medi_):
+    (folders / "known" / "broken").mkdir()
+    (folders / "known" / "broken" / "a.jpg").write_text("text")
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    assert facts_of(folders)["known_classes"] == 2
+    assert any("no photo of broken" in warning for warning in facts_of(folders)["warnings"])
+
+
+def test_one_known_class_will_do(folders, medi_):
+    shutil.rmtree(folders / "known" / "greens")
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+
+
+@pytest.mark.parametrize("classes", ["auto", "2"])
+def test_novel_photos_that_are_all_the_same_are_no_accident(folders, medi_, classes):
+    shutil.rmtree(folders / "novel")
+    photo = tinted(folders / "novel" / "a.png", (40, 40, 200), 1)
+    for name in "bcdef":
+        shutil.copy(photo, photo.with_name(f"{name}.png"))
+    assert medi_(*discover(folders, "--classes", classes)).code == 0
+    facts = facts_of(folders)
+    assert facts["n_classes"] == (1 if classes == "auto" else 2)
+    assert any("copies of others" in warning for warning in facts["warnings"])
+
+
+def test_one_novel_photo_is_one_group(folders, medi_):
+    shutil.rmtree(folders / "novel")
+    tinted(folders / "novel" / "a.png", (40, 40, 200), 1)
+    assert medi_(*discover(folders)).code == 0
+    assert facts_of(folders)["n_classes"] == 1
+
+
+def test_more_groups_than_photos_are_refused_with_both_numbers(folders, medi_):
+    refused(medi_(*discover(folders, "--classes", "9")), "--classes 9", "8 photos")
+    assert not (folders / "out").exists()
+    for bad in ("0", "-1", "two", "1.5", "²", "9" * 30):
+        refused(medi_(*discover(folders, f"--classes={bad}")), "--classes")
+    (folders / "novel" / "greys 0.png").write_text("broken meanwhile")
+    refused(medi_(*discover(folders, "--classes", "8")), "--classes 8", "7 photos")
+
+
+def test_empty_folders_and_absent_ones_are_named(folders, medi_):
+    empty = folders / "empty"
+    empty.mkdir()
+    for known, novel, *parts in (
+        (empty, folders / "novel", "--known", empty, "<class name>"),
+        (folders / "known", empty, "--novel", empty),
+        (folders / "nowhere", folders / "novel", "--known", "nowhere"),
+        (folders / "known", folders / "nowhere", "--novel", "nowhere"),
+        (folders / "novel", folders / "known", "none in a folder"),
+        (folders / "known", folders / "known", "both"),
+        (folders / "known", folders / "known" / "reds", "lies inside"),
+        (folders, folders / "novel", "lies inside"),
+    ):
+        refused(medi_("discover", "--known", known, "--novel", novel, "--out", folders / "out"), *parts)
+    assert not (folders / "out").exists()
+
+
+def test_folders_without_one_readable_photo_are_refused(folders, medi_):
+    for photo in (folders / "novel").iterdir():
+        photo.write_text("not a photo")
+    refused(medi_(*discover(folders)), "none of the 8 photos", "not an image")
+
+
+def test_names_that_do_not_exist_are_refused_before_anything_is_read(folders, medi_):
+    refused(medi_(*discover(folders, "--method", "pm")), "unknown method 'pm'")
+    refused(medi_(*discover(folders, "--encoder", "resnet19")), "unknown encoder 'resnet19'")
+    refused(medi_(*discover(folders, "--device", "gpu")), "gpu")
+    refused(medi_(*discover(folders, "--encoder", str(folders / "known"))), "no model")
+    refused(medi_(*discover(folders, "--seed", "-1")), "--seed")
+    assert not (folders / "out").exists()
+
+
+def test_a_finished_folder_is_kept_unless_it_is_forced(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
+    before = (folders / "out" / "clusters.csv").read_bytes()
+    refused(medi_(*discover(folders, "--classes", "3")), folders / "out", "--force")
+    assert (folders / "out" / "clusters.csv").read_bytes() == before
+    mine = folders / "out" / "groups" / "my animals"
+    (folders / "out" / "groups" / "1").rename(mine)
+    (folders / "out" / "groups" / "0" / "notes.txt").write_text("mine")
+    (folders / "out" / "other.txt").write_text("mine as well")
+    kept = len(list(mine.iterdir()))
+    assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
+    assert facts_of(folders)["n_classes"] == 3
+    # Copies that were still in their place are gone; what a person made of the groups is not.
+    assert len(list(mine.iterdir())) == kept
+    assert [path.name for path in (folders / "out" / "groups" / "0").iterdir()] == ["notes.txt"]
+    assert (folders / "out" / "other.txt").read_text() == "mine as well"
+
+
+def test_a_folder_with_other_things_in_it_is_refused(folders, medi_):
+    (folders / "out").mkdir()
+    (folders / "out" / "thesis.tex").write_text("mine")
+    refused(medi_(*discover(folders)), folders / "out", "other files")
+    refused(medi_(*discover(folders, out="novel/inside")), "lies inside")
+    (folders / "file").write_text("in the way")
+    refused(medi_(*discover(folders, out="file")), "file", "in the way")
+    refused(medi_(*discover(folders, out="file/out")), "file", "in the way")
+
+
+@pytest.mark.skipif(not Path("/proc/1").exists(), reason="needs a folder that nobody may write to")
+def test_a_folder_that_cannot_be_written_to_is_named(folders, medi_):
+    words = ("discover", "--known", folders / "known", "--novel", folders / "novel", "--out", "/proc/1/medi-out")
+    refused(medi_(*words), "/proc/1/medi-out")
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A disk of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_named_and_what_was_done_is_not_lost(folders, tiny_disk, medi_):
+    result = medi_(*discover(folders, "--classes", "2", out="disk/out"))
+    assert result.code == 2
+    assert "no space left on device; free some space" in result.err.splitlines()[-1]
+    assert "Traceback" not in result.err
+    assert not list(tiny_disk.rglob(".*.tmp"))
+    assert not (tiny_disk / "out" / "discovery.json").exists()
+
+
+def test_a_full_disk_for_features_costs_only_time(folders, tiny_disk, medi_, monkeypatch):
+    monkeypatch.setenv("MEDI_CACHE", str(tiny_disk))
+    (tiny_disk / "filler").write_bytes(bytes(50_000))
+    result = medi_(*discover(folders, "--classes", "2"))
+    assert result.code == 0, result.err
+    assert result.err.count("not kept for next time") == 1
+
+
+STAGES = {
+    "model": (from_folders, "save_model"),
+    "clusters": (output, "write_clusters"),
+    "groups": (output, "export"),
+    "report": (from_folders, "render"),
+    "discovery": (output, "finish"),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_at_any_stage_is_continued_by_the_same_command(folders, medi_, monkeypatch, stage):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*STAGES[stage], stop)
+        result = medi_(*discover(folders, "--classes", "2", "--export"))
+    assert result.code == 130
+    assert result.err.splitlines()[-1] == "medi: stopped; what was finished is kept."
+    assert not (folders / "out" / "discovery.json").exists()
+    assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
+    assert medi_(*discover(folders, "--classes", "2", "--export", out="fresh")).code == 0
+    for name in ("clusters.csv", "model/recogniser.safetensors"):
+        assert (folders / "out" / name).read_bytes() == (folders / "fresh" / name).read_bytes()
+    assert not (folders / "out" / "unfinished.json").exists()
+
+
+def test_an_unfinished_folder_is_not_continued_with_other_arguments(folders, medi_, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(from_folders, "render", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            medi_(*discover(folders, "--classes", "2"))
+    refused(medi_(*discover(folders, "--classes", "3")), "unfinished", "other arguments", "--force")
+    assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
+
+
+def test_a_mistake_seen_early_does_not_block_the_folder(folders, medi_):
+    for photo in (folders / "novel").iterdir():
+        photo.rename(photo.with_suffix(".bak"))
+        photo.write_text("not a photo")
+    refused(medi_(*discover(folders)), "none of the 8")
+    for photo in (folders / "novel").glob("*.bak"):
+        photo.rename(photo.with_suffix(".png"))
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+
+
+def count_features(folder):
+    """Features that another process can see in the cache right now."""
+    return sum(len(_digests(path)) // DIGEST for path in folder.glob("*/*.shard"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, monkeypatch, number):
+    for i in range(150):
+        tinted(folders / "known" / "reds" / f"more {i}.png", PALETTES["reds"], 1000 + i)
+    cache = folders / "cache"
+    monkeypatch.setenv("MEDI_CACHE", str(cache))
+    command = [sys.executable, "-m", "medi", *map(str, discover(folders, "--classes", "2"))]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    deadline = time.monotonic() + 60
+    while not (cache.exists() and count_features(cache)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    done = count_features(cache)
+    assert 0 < done < 164
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert errors.splitlines()[-1] == "medi: stopped; what was finished is kept."
+    else:
+        assert process.returncode == -signal.SIGKILL
+    encoded = []
+    real = from_folders.choose_encoder
+
+    def counting(name, device):
+        encoder = real(name, device)
+        return replace(encoder, encode=lambda images: encoded.append(len(images)) or encoder.encode(images))
+
+    monkeypatch.setattr(from_folders, "choose_encoder", counting)
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    assert sum(encoded) == 164 - done
+    assert len(rows_of(folders / "out" / "clusters.csv")) == 8
+
+
+def test_what_a_killed_write_left_behind_is_never_read(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    out = folders / "out"
+    (out / "discovery.json").rename(out / ".discovery.json.123.tmp")  # killed just before the last rename
+    write_atomically(out / "unfinished.json", b"{half")
+    refused(medi_(*discover(folders, "--classes", "2")), "unfinished")
+    assert medi_(*discover(folders, "--classes", "2", "--force")).code == 0

@@ -1,0 +1,79 @@
+"""More novel items than are grouped: some are, the others join them, and all that is said stays true."""
+
+import pytest
+import torch
+from worlds import gaussian_classes, split
+
+from medi.discovery import discover as discover_module
+from medi.discovery import large_pools
+from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.map import Plane
+from medi.errors import InputError
+from medi.metrics import acc
+from medi.runtime.context import Context
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """At most 40 items are grouped."""
+    for module in (large_pools, discover_module):
+        monkeypatch.setattr(module, "MOST_GROUPED", 40)
+
+
+def discover(known, novel, **settings):
+    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 3, "method": "kmeans"} | settings), Context())
+
+
+@pytest.mark.usefixtures("few")
+def test_items_that_are_not_drawn_join_the_group_they_belong_to():
+    known, novel = split(gaussian_classes(12, 10, apart=6.0), 8)
+    # Of the drawn items some class has most, of all items another: groups are numbered by all.
+    order = torch.cat([torch.arange(40), torch.arange(30, 40).repeat(8), torch.arange(10, 20).repeat(3)])
+    items = novel.images[order] + 0.01 * torch.randn(len(order), 16, generator=torch.Generator().manual_seed(0))
+    labels = novel.labels[order]
+    found, recogniser = discover(known, items, classes=4)
+    assert acc(labels, found.labels) == 1.0
+    for name in ("labels", "confidence", "doubtful", "nearest_known", "positions"):
+        assert len(getattr(found, name)) == len(items), name
+    sizes = [found.labels.count(group) for group in range(4)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert set(labels[torch.tensor(found.labels) == 0].tolist()) == {3}, "the largest group is 0"
+    assert all(found.labels[item] == group for group, item in enumerate(found.medoids))
+    means = torch.stack([known.images[known.labels == c].mean(0) for c in range(8)])
+    if found.representation == "encoder":
+        assert [int(name.split()[1]) for name in found.nearest_known] == torch.cdist(items, means).argmin(1).tolist()
+    assert recogniser.nearest(items).tolist() == list(found.labels)
+    assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in found.positions)
+    assert recogniser.sizes[:4].sum() == 40, "the means are those of the items drawn"
+
+
+@pytest.mark.usefixtures("few")
+def test_no_more_are_drawn_than_are_grouped_and_none_where_all_are():
+    assert torch.equal(large_pools.draw(40, seed=0), torch.arange(40))
+    drawn = large_pools.draw(1000, seed=3)
+    assert len(drawn) == len(set(drawn.tolist())) == 40
+    assert torch.equal(drawn, drawn.sort().values)
+    assert torch.equal(drawn, large_pools.draw(1000, seed=3))
+    assert not torch.equal(drawn, large_pools.draw(1000, seed=4))
+
+
+@pytest.mark.usefixtures("few")
+def test_more_groups_than_items_drawn_are_refused():
+    known, novel = split(gaussian_classes(12, 15), 8)
+    with pytest.raises(InputError, match=r"41 classes .* 40 novel items"):
+        discover(known, novel.images, classes=41)
+
+
+def test_a_plane_puts_further_points_where_it_would_have_put_them_at_first():
+    points = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)).double()
+    points[:, 3] *= 5
+    plane = Plane.of(points)
+    places = plane(points)
+    assert torch.allclose(places.amin(0), torch.zeros(2).double())
+    assert torch.allclose(places.amax(0), torch.ones(2).double())
+    assert torch.equal(plane(points[10:20]), places[10:20])
+    spread = (places[:, 0] - places[:, 0].mean()).abs(), (points[:, 3] - points[:, 3].mean()).abs()
+    assert torch.corrcoef(torch.stack(spread))[0, 1] > 0.95, "the first direction is that in which points differ most"
+    assert plane(100 * points).amax() <= 1
+    assert torch.equal(Plane.of(torch.ones(5, 3))(torch.ones(2, 3)), torch.full((2, 2), 0.5).double())
+    assert Plane.of(torch.arange(4.0)[:, None])(torch.tensor([[3.0]])).shape == (1, 2)

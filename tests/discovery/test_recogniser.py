@@ -1,0 +1,164 @@
+import json
+
+import pytest
+import torch
+from worlds import gaussian_classes, none_known, split
+
+from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.recogniser import FILE, Recogniser
+from medi.discovery.rejection import MISSED
+from medi.errors import InputError
+from medi.runtime.context import Context
+from medi.train.checkpoint import load_checkpoint, save_checkpoint
+
+KNOWN, NOVEL = 16, 3
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Sixteen known classes, three novel ones, and five of neither kind; ten items to learn from, ten new ones."""
+    everything = gaussian_classes(KNOWN + NOVEL + 5, 20, width=20, apart=3.0)
+    first = torch.arange(len(everything)) % 20 < 10
+    learn = type(everything)(everything.images[first], everything.labels[first], everything.class_names)
+    new = type(everything)(everything.images[~first], everything.labels[~first], everything.class_names)
+    return learn, new
+
+
+@pytest.fixture(scope="module")
+def recogniser(world):
+    learn, _ = world
+    known, rest = split(learn, KNOWN)
+    settings = DiscoveryConfig(classes=NOVEL, method="kmeans", resamples=2)
+    return discover_groups(known, rest.of_classes(range(NOVEL)).images, settings, Context())[1]
+
+
+def test_new_items_of_known_classes_are_recognised_by_name(world, recogniser):
+    _, new = world
+    items = new.of_classes(range(KNOWN))
+    answers = recogniser.recognise(items.images)
+    right = [a.label == items.class_names[c] for a, c in zip(answers, items.labels.tolist(), strict=True)]
+    assert sum(right) / len(right) > 1 - MISSED - 0.05
+    assert all(a.kind == "known" for a, r in zip(answers, right, strict=True) if r)
+
+
+def test_new_items_of_discovered_groups_are_recognised_by_number(world, recogniser):
+    _, new = world
+    items = new.of_classes(range(KNOWN, KNOWN + NOVEL))
+    answers = recogniser.recognise(items.images)
+    assert sum(a.kind == "novel" for a in answers) / len(answers) > 1 - MISSED - 0.05
+    for c in range(NOVEL):
+        labels = [a.label for a, y in zip(answers, items.labels.tolist(), strict=True) if y == c and a.kind == "novel"]
+        assert len(set(labels)) == 1
+        assert labels[0] in {"0", "1", "2"}
+
+
+def test_items_of_neither_kind_are_none(world, recogniser):
+    _, new = world
+    answers = recogniser.recognise(new.of_classes(range(KNOWN + NOVEL, KNOWN + NOVEL + 5)).images)
+    assert sum(a.kind == "none" for a in answers) / len(answers) > 0.8  # one of the five lies close to a known class
+    assert all(a.label == "" for a in answers if a.kind == "none")
+    assert recogniser.calibrated
+
+
+def test_confidence_is_a_share_and_falls_towards_the_limit(recogniser):
+    centre = recogniser.classes[0]
+    away = torch.randn(centre.shape, generator=torch.Generator().manual_seed(0)).double()
+    items = torch.stack([centre + step * away for step in (0.0, 0.3, 0.6)])
+    if recogniser.representation.name == "encoder":
+        confidence = [a.confidence for a in recogniser.recognise(items.float())]
+        assert confidence == sorted(confidence, reverse=True)
+    else:
+        pytest.fail("round classes far apart need no preparation")
+
+
+def test_an_item_is_recognised_alike_alone_and_in_company(world, recogniser):
+    _, new = world
+    together = recogniser.recognise(new.images[:30])
+    alone = [recogniser.recognise(new.images[i : i + 1])[0] for i in range(30)]
+    assert [(a.kind, a.label) for a in alone] == [(a.kind, a.label) for a in together]
+    assert [a.confidence for a in alone] == pytest.approx([a.confidence for a in together])
+
+
+def test_no_items_give_no_answers(recogniser):
+    assert recogniser.recognise(torch.zeros(0, 20)) == []
+
+
+def test_what_was_saved_recognises_alike(world, recogniser, tmp_path):
+    _, new = world
+    recogniser.save(tmp_path / "model")
+    again = Recogniser.load(tmp_path / "model")
+    assert again.recognise(new.images) == recogniser.recognise(new.images)
+    assert [file.name for file in (tmp_path / "model").iterdir()] == [FILE]
+
+
+def test_without_known_classes_there_are_groups_and_none(tmp_path):
+    novel = gaussian_classes(3, 10, apart=6.0)
+    _, recogniser = discover_groups(none_known(), novel.images, DiscoveryConfig(classes=3), Context())
+    assert not recogniser.calibrated
+    answers = recogniser.recognise(torch.cat([novel.images, 100 * torch.ones(1, 16)]))
+    assert sum(a.kind == "novel" for a in answers[:-1]) >= 0.9 * len(novel)
+    assert answers[-1].kind == "none"
+    recogniser.save(tmp_path)
+    assert Recogniser.load(tmp_path).recognise(novel.images) == answers[:-1]
+
+
+@pytest.mark.parametrize(
+    "damage", ["missing", "empty", "text", "cut", "foreign", "earlier version", "lengths", "limits"]
+)
+def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_path, damage):
+    recogniser.save(tmp_path)
+    path = tmp_path / FILE
+    content = path.read_bytes()
+    tensors, facts = load_checkpoint(path)
+    match damage:
+        case "missing":
+            path.unlink()
+        case "empty":
+            path.write_bytes(b"")
+        case "text":
+            path.write_text("not a model")
+        case "cut":
+            path.write_bytes(content[: len(content) // 2])
+        case "foreign":
+            save_checkpoint(path, {"weights": torch.zeros(3)}, {"step": 3})
+        case "earlier version":
+            del tensors["limits"]
+            save_checkpoint(path, tensors, facts | {"format": "medi-recogniser-1", "limits": [30.0, 40.0]})
+        case "lengths":
+            save_checkpoint(path, tensors, facts | {"names": ["only one"]})
+        case "limits":
+            save_checkpoint(path, tensors | {"limits": tensors["limits"][:-1]}, facts)
+    with pytest.raises(InputError, match=str(tmp_path)) as error:
+        Recogniser.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_facts_are_plain_json(recogniser, tmp_path):
+    recogniser.save(tmp_path)
+    _, facts = load_checkpoint(tmp_path / FILE)
+    json.dumps(facts, allow_nan=False)
+
+
+def test_renumbered_groups_are_recognised_alike(world, recogniser):
+    _, new = world
+    old = torch.tensor([2, 0, 1])
+    answers, again = recogniser.recognise(new.images), recogniser.renumbered(old).recognise(new.images)
+    for a, b in zip(answers, again, strict=True):
+        assert (a.kind, a.confidence) == (b.kind, pytest.approx(b.confidence))
+        assert a.label == (str(old[int(b.label)].item()) if b.kind == "novel" else b.label)
+
+
+def test_with_known_classes_of_one_item_the_groups_say_how_items_of_a_class_differ():
+    world = gaussian_classes(5, 10, apart=6.0)
+    known, novel = split(world, 2)
+    single = known.of_classes([0, 1])
+    single = type(single)(single.images[::10], single.labels[::10], single.class_names)
+    _, recogniser = discover_groups(single, novel.images, DiscoveryConfig(classes=3, method="kmeans"), Context())
+    assert recogniser.limits.isfinite().all()
+    assert recogniser.recognise(torch.full((1, 16), 100.0))[0].kind == "none"
+
+
+def test_where_nothing_tells_how_items_of_a_class_differ_nothing_is_none():
+    novel = gaussian_classes(3, 1, apart=6.0)
+    _, recogniser = discover_groups(none_known(), novel.images, DiscoveryConfig(classes=3), Context())
+    assert {a.kind for a in recogniser.recognise(torch.full((1, 16), 100.0))} == {"novel"}

@@ -1,0 +1,140 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from worlds import gaussian_classes
+
+from medi.discovery import representations as module
+from medi.discovery.representations import Representation, as_they_are, class_means, principal, unit_length, whitened
+from medi.discovery.teaching import DiscoveryConfig, _adjusted, projector, task_size
+from medi.errors import InputError
+from medi.nets import build
+from medi.runtime.context import Context
+from medi.train.schedule import Schedule
+
+
+def test_whitening_turns_angles_into_those_under_the_shrunk_covariance_within_classes():
+    known = gaussian_classes(6, 20, width=5, nuisance=3.0)
+    representation = whitened(known, "w", shrinkage=0.2)
+    x = known.images.double()
+    inside = torch.cat([x[known.labels == c] - x[known.labels == c].mean(0) for c in range(6)]).numpy()
+    covariance = inside.T @ inside / (120 - 6)
+    shrunk = 0.8 * covariance + 0.2 * np.trace(covariance) / 5 * np.eye(5)
+    a, b = (x[:2] - x.mean(0)).numpy()
+    inverse = np.linalg.inv(shrunk)
+    cosine = a @ inverse @ b / np.sqrt((a @ inverse @ a) * (b @ inverse @ b))
+    p, q = representation(known.images[:2]).numpy()
+    assert p @ q == pytest.approx(cosine)
+    assert np.linalg.norm(p) == pytest.approx(1)
+
+
+def test_whitening_by_classes_of_one_point_each_is_unit_length():
+    known = gaussian_classes(5, 1)
+    assert torch.allclose(whitened(known, "w")(known.images), unit_length(known, "u")(known.images))
+
+
+def test_principal_directions_hold_as_much_as_those_of_the_svd():
+    known = gaussian_classes(12, 10, width=40)
+    basis = principal(known, 3).matrix
+    x = known.images.double() - known.images.double().mean(0)
+    most = torch.linalg.svdvals(x)[:3].square().sum()
+    assert torch.allclose(basis.T @ basis, torch.eye(3).double())
+    assert (x @ basis).square().sum() > 0.999 * most
+
+
+@pytest.fixture(scope="module")
+def projected():
+    return projector(gaussian_classes(8, 8), DiscoveryConfig(), Context(), "p")
+
+
+def test_an_item_gives_the_same_point_whatever_it_is_asked_with(projected):
+    known, representation = gaussian_classes(8, 8), projected
+    together = representation(known.images)
+    alone = torch.cat([representation(known.images[i : i + 1]) for i in range(10)])
+    assert torch.allclose(together[:10], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["plain", "unit", "whitened", "projector", "images"])
+def test_a_representation_that_was_packed_is_the_same_again(kind, projected):
+    known = gaussian_classes(8, 8)
+    items = known.images
+    match kind:
+        case "plain":
+            representation = as_they_are(items, "p")
+        case "unit":
+            representation = unit_length(known, "u")
+        case "whitened":
+            representation = whitened(known, "w")
+        case "projector":
+            representation = projected
+        case "images":
+            items = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
+            network = build("conv4", (3, 16, 16), embedding=7)
+            representation = as_they_are(items, "c").with_network("c", network, "conv4", unit=True)
+    again = Representation.unpack(*representation.pack())
+    assert again.name == representation.name
+    assert torch.equal(again(items), representation(items))
+
+
+def test_items_of_another_shape_are_refused():
+    representation = as_they_are(torch.zeros(1, 4), "p")
+    with pytest.raises(InputError, match="prepare them the same way"):
+        representation(torch.zeros(2, 5))
+
+
+def test_no_items_are_no_points(projected):
+    known = gaussian_classes(8, 8)
+    for representation in (as_they_are(known.images, "p"), projected):
+        assert representation(known.images[:0]).shape[0] == 0
+
+
+def test_tasks_take_what_most_classes_have():
+    world = gaussian_classes(8, 20)
+    keep = torch.ones(160, dtype=torch.bool)
+    keep[1:20] = False  # class 0 has one item, class 1 has four
+    keep[24:40] = False
+    few = type(world)(world.images[keep], world.labels[keep], world.class_names)
+    fitting, observations, queries = task_size(few)
+    assert fitting.n_classes == 6
+    assert (observations, queries) == (5, 5)
+
+
+def test_known_classes_of_one_item_each_cannot_be_learnt_from():
+    with pytest.raises(InputError, match="fewer than two known classes have two images"):
+        task_size(gaussian_classes(5, 1))
+
+
+def test_settings_take_the_right_network_and_length_however_deep_they_lie():
+    @dataclass(frozen=True)
+    class Inner:
+        network: str = "resnet18"
+        schedule: Schedule = Schedule(steps=5000)  # noqa: RUF009 (frozen)
+
+    @dataclass(frozen=True)
+    class Outer:
+        start: Inner = Inner()
+        network: str | None = None
+        rate: float = 0.1
+
+    found = _adjusted(Outer(), "mlp", 100)
+    assert found == Outer(Inner("mlp", Schedule(steps=100)))
+    assert _adjusted(Outer(), "conv4", None).start.schedule.steps == 5000
+
+
+def test_what_is_fitted_in_chunks_is_what_is_fitted_at_once(monkeypatch):
+    from sklearn.covariance import shrunk_covariance
+
+    known = gaussian_classes(5, 21, width=6, nuisance=2.0)
+    whole = {fit.__name__: fit(known, "x") for fit in (unit_length, whitened)}
+    monkeypatch.setattr(module, "CHUNK", 8)
+    for name, fit in (("unit_length", unit_length), ("whitened", whitened)):
+        parts = fit(known, "x")
+        assert torch.allclose(parts(known.images), whole[name](known.images), atol=1e-12), name
+    points, labels = known.images.double(), known.labels
+    centres = torch.stack([points[labels == c].mean(0) for c in range(5)])
+    assert torch.allclose(class_means(known), centres, atol=1e-12)
+    inside = (points - centres[labels]).numpy()
+    expected = shrunk_covariance(inside.T @ inside / (len(inside) - 5), shrinkage=module.SHRINKAGE)
+    matrix = whitened(known, "x").matrix
+    assert torch.allclose(matrix.T @ torch.from_numpy(expected) @ matrix, torch.eye(6).double(), atol=1e-9)

@@ -1,0 +1,203 @@
+"""Every kind of picture reads as what a person sees in it; every broken one is refused with a reason."""
+
+import io
+import resource
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from medi.photos.decode import PREVIEW, Cut, UnreadableError, decoding, read_photo
+from pictures import CORNERS, bomb, corner_colours, corners, noise, truncated
+
+CUT = Cut(32, share=0.9)
+
+
+def read(source, cut=CUT, **options):
+    """Read a file, or an image saved with the options."""
+    if isinstance(source, Image.Image):
+        buffer = io.BytesIO()
+        source.save(buffer, **options)
+        buffer.seek(0)
+        source = buffer
+    else:
+        source = io.BytesIO(source.read_bytes())
+    with decoding():
+        return read_photo(source, cut, preview=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "mode", "off"),
+    [
+        ("JPEG", "RGB", 40),
+        ("JPEG", "CMYK", 60),
+        ("PNG", "RGB", 2),
+        ("PNG", "RGBA", 2),
+        ("PNG", "P", 40),
+        ("GIF", "P", 40),
+        ("BMP", "RGB", 2),
+        ("WEBP", "RGB", 40),
+        ("TIFF", "RGB", 2),
+        ("TIFF", "CMYK", 2),
+        ("TIFF", "P", 40),
+    ],
+)
+def test_formats_and_colour_modes_show_the_same_picture(form, mode, off):
+    photo = read(corners().convert(mode), format=form)
+    assert photo.pixels.shape == (3, 32, 32)
+    assert photo.pixels.dtype == np.uint8
+    assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= off
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "1", "I;16", "I", "F"])
+def test_grey_pictures_keep_their_brightness_whatever_their_depth(mode):
+    grey = np.array([[10, 90], [170, 250]], dtype=np.uint8).repeat(16, 0).repeat(16, 1)
+    if mode == "I;16":
+        image = Image.fromarray(grey.astype(np.uint16) * 257)
+    elif mode == "I":
+        image = Image.fromarray(grey.astype(np.int32) * 257)
+    elif mode == "F":
+        image = Image.fromarray(grey.astype(np.float32) / 255)
+    else:
+        image = Image.fromarray(grey).convert(mode)
+    photo = read(image, format="TIFF")
+    off = 2 if mode != "1" else 60  # black and white dots for grey
+    assert np.abs(corner_colours(photo.pixels).T - [10, 90, 170, 250]).mean() <= off
+
+
+def test_twelve_bits_in_a_file_of_sixteen_are_not_read_as_black():
+    grey = np.array([[0, 1000], [2000, 4095]], dtype=np.uint16).repeat(16, 0).repeat(16, 1)
+    photo = read(Image.fromarray(grey), format="PNG")
+    assert np.abs(corner_colours(photo.pixels)[:, 0] - [0, 62, 125, 255]).max() <= 2
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_what_is_transparent_is_white(mode):
+    image = Image.new("RGBA", (40, 40), (0, 0, 0, 0))
+    image.paste((200, 200, 200, 255), (0, 0, 20, 40))
+    photo = read(image.convert(mode), format="PNG")
+    assert np.abs(corner_colours(photo.pixels)[:, 0] - [200, 255, 200, 255]).max() <= 3
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photos_are_shown_upright_however_the_camera_was_held(orientation):
+    # What the camera stored is the upright picture under the inverse of what the tag says to do.
+    back = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }
+    image = corners(400, 300)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored = image.transpose(back[orientation]) if orientation > 1 else image
+    photo = read(stored, format="JPEG", exif=exif, quality=95, subsampling=0)
+    assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= 12
+    assert photo.preview.size == (PREVIEW, 96)
+
+
+def test_broken_exif_does_not_cost_the_photo():
+    photo = read(corners(), format="JPEG", exif=b"Exif\x00\x00MM\x00*\xff\xff\xff\xff garbage")
+    assert photo.pixels.shape == (3, 32, 32)
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_of_an_animation_the_first_frame_is_taken(form):
+    second = Image.new("RGB", (60, 40), "black")
+    photo = read(corners(), format=form, save_all=True, append_images=[second])
+    assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= 60
+
+
+def test_the_square_is_the_middle_of_the_photo():
+    pixels = np.zeros((100, 300, 3), dtype=np.uint8)
+    pixels[25:75, 125:175] = 255  # the middle half of the shorter side
+    photo = read(Image.fromarray(pixels), Cut(10, share=0.4), format="PNG")
+    assert photo.pixels.min() == 255
+
+
+def test_one_pixel_is_a_photo():
+    photo = read(Image.new("RGB", (1, 1), (10, 20, 30)), format="PNG")
+    assert (photo.pixels == np.array([10, 20, 30])[:, None, None]).all()
+
+
+@pytest.mark.parametrize("size", [(1, 5000), (5000, 1)])
+def test_a_very_long_photo_is_read(size):
+    photo = read(Image.new("RGB", size, (10, 20, 30)), format="PNG")
+    assert photo.pixels.shape == (3, 32, 32)
+    assert sorted(photo.preview.size) == [1, PREVIEW]
+
+
+def test_a_large_jpeg_decoded_at_a_fraction_shows_the_same_picture():
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8))
+    image = image.resize((1200, 900), Image.Resampling.BICUBIC)
+    reduced = read(image, format="JPEG", quality=95).pixels.astype(int)
+    whole = read(image, format="PNG").pixels.astype(int)
+    assert np.abs(reduced - whole).mean() < 3
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+@pytest.mark.slow
+def test_a_photo_of_12000_by_9000_is_read_in_bounded_memory(form):
+    buffer = io.BytesIO()
+    options = {"compress_level": 1} if form == "PNG" else {}
+    corners(12_000, 9_000).save(buffer, form, **options)
+    buffer.seek(0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with decoding():
+        photo = read_photo(buffer, CUT)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= 12
+    assert grown < 700
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
+def test_a_file_cut_short_is_refused(tmp_path, form):
+    path = truncated(tmp_path / f"half.{form.lower()}")
+    with pytest.raises(UnreadableError, match=r"damaged|not an image"):
+        read(path)
+
+
+def test_a_bomb_is_refused_before_it_goes_off(tmp_path):
+    with pytest.raises(UnreadableError, match="pixels"):
+        read(bomb(tmp_path / "bomb.png"))
+    with pytest.raises(UnreadableError, match="too many"):
+        read(bomb(tmp_path / "smaller.png", side=13_000))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"just some text", b"", b"\xff\xd8\xff", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", bytes(500)],
+)
+def test_what_is_no_image_is_called_that(tmp_path, content):
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableError, match=r"not an image|damaged"):
+        read(path)
+
+
+def test_bytes_changed_at_random_give_a_photo_or_a_reason_but_never_another_error(tmp_path):
+    generator, reasons = np.random.default_rng(0), []
+    for form in ("jpg", "png", "gif", "webp", "tif", "bmp"):
+        original = noise(tmp_path / f"photo.{form}").read_bytes()
+        for _ in range(60):
+            content = np.frombuffer(original, dtype=np.uint8).copy()
+            places = generator.integers(0, len(content), 8)
+            content[places] = generator.integers(0, 256, 8)
+            path = tmp_path / f"changed.{form}"
+            path.write_bytes(content.tobytes())
+            try:
+                read(path)
+            except UnreadableError as error:
+                reasons.append(str(error))
+    assert reasons
+    assert all(reason and "\n" not in reason for reason in reasons)
+
+
+def test_pillows_own_limit_is_back_once_photos_are_read():
+    limit = Image.MAX_IMAGE_PIXELS
+    read(corners(), format="PNG")
+    assert limit == Image.MAX_IMAGE_PIXELS

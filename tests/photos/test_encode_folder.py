@@ -1,0 +1,165 @@
+"""Photos become arrays in their order, are read again only if they changed, and never cost the others their place."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from medi.photos import encode_folder
+from medi.photos.cache import FeatureCache
+from medi.photos.decode import Cut
+from medi.photos.encode_folder import read_photos, read_shards, read_thumbnails
+from medi.photos.encoders import Encoder
+from medi.photos.folders import find_photos
+from medi.runtime.progress import Silent
+from pictures import bomb, noise, truncated
+
+
+class Counting:
+    """An encoder whose features are the mean colours; counts what it is asked for."""
+
+    def __init__(self):
+        self.encoded = 0
+        self.largest = 0
+
+    def __call__(self, images):
+        assert images.dtype == torch.uint8
+        self.encoded += len(images)
+        self.largest = max(self.largest, len(images))
+        return images.float().mean((2, 3))
+
+
+@pytest.fixture
+def counting():
+    return Counting()
+
+
+def read(folder, counting, tmp_path, **options):
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    cache = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+    found = find_photos(folder, "--novel")
+    return read_photos(folder, found.paths, encoder, cache, Silent(), **options)
+
+
+def colour_of(path):
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).mean((0, 1))
+
+
+def test_rows_belong_to_their_photos_whatever_is_skipped_between_them(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 4)
+    folder = tmp_path / "photos"
+    for i in range(23):
+        noise(folder / f"{i:02}.png", seed=i, size=(20, 20))
+    truncated(folder / "05b.jpg")
+    (folder / "11b.jpg").write_text("not a photo")
+    bomb(folder / "22b.png")
+    result = read(folder, counting, tmp_path)
+    assert result.paths == [f"{i:02}.png" for i in range(23)]
+    assert [skipped.path for skipped in result.skipped] == ["05b.jpg", "11b.jpg", "22b.png"]
+    assert counting.encoded == 23
+    assert counting.largest == 2
+    expected = np.stack([colour_of(folder / path) for path in result.paths])
+    assert np.abs(result.arrays.numpy() - expected).max() < 3
+
+
+def test_only_new_content_is_encoded_again(tmp_path, counting):
+    folder = tmp_path / "photos"
+    for i in range(5):
+        noise(folder / f"{i}.png", seed=i)
+    first = read(folder, counting, tmp_path)
+    (folder / "0.png").rename(folder / "z.png")
+    noise(folder / "1.png", seed=77)
+    second = read(folder, counting, tmp_path)
+    assert counting.encoded == 5 + 1
+    assert second.paths == ["1.png", "2.png", "3.png", "4.png", "z.png"]
+    assert torch.equal(second.arrays[1:4], first.arrays[2:5])
+    assert torch.equal(second.arrays[4], first.arrays[0])
+
+
+def test_pictures_are_made_of_the_photos_that_can_still_be_read(tmp_path):
+    noise(tmp_path / "a.png", size=(300, 200))
+    truncated(tmp_path / "b.jpg")
+    pictures = read_thumbnails(tmp_path, ["a.png", "b.jpg", "gone.png"], lambda image: str(image.size).encode())
+    assert pictures == [b"(128, 85)", b"", b""]
+
+
+def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 4)
+    monkeypatch.setattr(encode_folder, "_cores", lambda: 1)
+    paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(23)]
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    cache = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+    seen = []
+    for number, shard in enumerate(read_shards(tmp_path, paths, encoder, cache, Silent())):
+        seen += shard.paths
+        assert shard.arrays.shape == (len(shard.paths), 3)
+        kept = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+        assert all(kept.get(digest) is not None for digest in shard.digests)
+        assert counting.encoded <= 4 * (number + 1) + 2 * 3, "no more than a few batches ahead"
+    assert seen == paths
+    assert len(list((tmp_path / "cache").glob("*/*.shard"))) == 6
+
+
+def test_a_stopped_reading_is_continued_at_the_shard_it_was_in(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "SHARD", 8)
+    paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(30)]
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    shards = read_shards(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert next(shards).encoded == 8
+    shards.close()
+    whole = read_photos(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert whole.encoded == 30 - 8
+    assert whole.paths == paths
+
+
+def test_processes_that_share_a_machine_share_its_cores(monkeypatch):
+    monkeypatch.setattr(encode_folder.os, "sched_getaffinity", lambda _: range(8), raising=False)
+    for variables, cores in (
+        ({}, 8),
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "64"}, 8),
+        ({"OMP_NUM_THREADS": "4,2"}, 8),
+        ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "4"}, 2),
+        ({"LOCAL_WORLD_SIZE": "16"}, 1),
+    ):
+        for name in ("OMP_NUM_THREADS", "LOCAL_WORLD_SIZE"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert encode_folder._cores() == cores, variables
+
+
+def test_an_interrupted_reading_keeps_its_finished_batches(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 4)
+    monkeypatch.setattr(encode_folder, "_cores", lambda: 1)  # batches end in the order they began
+    for i in range(10):
+        noise(tmp_path / "photos" / f"{i}.png", seed=i)
+
+    def stopped(images):
+        if counting.encoded >= 4:
+            raise KeyboardInterrupt
+        return counting(images)
+
+    with pytest.raises(KeyboardInterrupt):
+        read(tmp_path / "photos", stopped, tmp_path)
+    assert counting.encoded == 4
+    read(tmp_path / "photos", counting, tmp_path)
+    assert counting.encoded == 10
+
+
+def test_no_photos_are_no_rows(tmp_path, counting):
+    (tmp_path / "photos").mkdir()
+    assert read(tmp_path / "photos", counting, tmp_path).arrays.shape == (0, 3)
+
+
+def test_a_file_that_vanishes_meanwhile_is_skipped(tmp_path, counting):
+    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
+    noise(tmp_path / "a.png")
+    cache = FeatureCache("x", Silent(), tmp_path / "cache")
+    result = read_photos(tmp_path, ["a.png", "gone.png"], encoder, cache, Silent())
+    assert result.paths == ["a.png"]
+    assert "no such file" in result.skipped[0].reason

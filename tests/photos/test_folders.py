@@ -1,0 +1,97 @@
+"""Folders as people have them."""
+
+import os
+
+import pytest
+
+from medi.errors import InputError
+from medi.photos.folders import class_of, find_photos
+from pictures import noise
+
+
+def reasons(found):
+    return {skipped.path: skipped.reason for skipped in found.skipped}
+
+
+def test_photos_are_found_in_subfolders_in_a_fixed_order(tmp_path):
+    for name in ("b/2.JPG", "b/1.jpeg", "a.png", "b/c/d.webp", "e.bmp", "f.tif", "g.TIFF", "h.gif"):
+        noise(tmp_path / name)
+    found = find_photos(tmp_path, "--novel")
+    assert found.paths == ["a.png", "b/1.jpeg", "b/2.JPG", "b/c/d.webp", "e.bmp", "f.tif", "g.TIFF", "h.gif"]
+    assert not found.skipped
+
+
+@pytest.mark.parametrize("name", ["with space.png", "line\nbreak.png", "größe 日本 🦊.png", "a,b\"c'd.png", "-rf.png"])
+def test_any_name_will_do(tmp_path, name):
+    noise(tmp_path / name)
+    assert find_photos(tmp_path, "--novel").paths == [name]
+
+
+def test_a_name_that_is_not_unicode_will_do(tmp_path):
+    noise(tmp_path / "x.png")
+    try:
+        (tmp_path / "x.png").rename(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.png"))
+    except OSError:
+        pytest.skip("this file system has only unicode names")
+    found = find_photos(tmp_path, "--novel")
+    assert (tmp_path / found.paths[0]).exists()
+
+
+def test_other_files_are_listed_and_hidden_ones_passed_over(tmp_path):
+    for name in ("notes.txt", "IMG_1.HEIC", "README", ".DS_Store", "._a.png", "Thumbs.db", ".git/x.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    found = find_photos(tmp_path, "--novel")
+    assert found.paths == []
+    assert set(reasons(found)) == {"notes.txt", "IMG_1.HEIC", "README"}
+    assert ".heic" in reasons(found)["IMG_1.HEIC"]
+
+
+def test_an_empty_file_is_skipped_without_opening_it(tmp_path):
+    (tmp_path / "a.jpg").touch()
+    assert reasons(find_photos(tmp_path, "--novel")) == {"a.jpg": "the file is empty"}
+
+
+def test_links_are_followed_but_never_in_a_circle(tmp_path):
+    noise(tmp_path / "elsewhere" / "far.png")
+    root = tmp_path / "novel"
+    noise(root / "inside" / "near.png")
+    (root / "inside" / "up").symlink_to(root)
+    (root / "a link").symlink_to(tmp_path / "elsewhere")
+    (root / "again").symlink_to(root / "inside")
+    (root / "itself.png").symlink_to(root / "itself.png")
+    (root / "gone.png").symlink_to(root / "nothing.png")
+    found = find_photos(root, "--novel")
+    assert found.paths == ["a link/far.png", "inside/near.png"]
+    assert reasons(found)["again"] == reasons(found)["inside/up"] == "a link to a folder that was searched already"
+    assert reasons(found)["gone.png"] == reasons(found)["itself.png"] == "a broken link"
+
+
+def test_folders_that_all_link_to_each_other_take_no_time(tmp_path):
+    folders = [tmp_path / str(i) for i in range(12)]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders:
+        for other in folders:
+            (folder / f"to {other.name}").symlink_to(other)
+    noise(folders[3] / "a.png")
+    assert find_photos(tmp_path, "--novel").paths == ["3/a.png"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_that_would_block_for_ever_is_skipped(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    assert reasons(find_photos(tmp_path, "--novel")) == {"pipe.jpg": "not a regular file"}
+
+
+def test_a_class_is_the_folder_right_under_the_known_one():
+    assert class_of("cat/2019/a.jpg") == "cat"
+    assert class_of("a.jpg") is None
+
+
+def test_a_folder_that_is_none_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"--known .*nowhere"):
+        find_photos(tmp_path / "nowhere", "--known")
+    noise(tmp_path / "a.png")
+    with pytest.raises(InputError, match="is a file"):
+        find_photos(tmp_path / "a.png", "--known")
