@@ -89,7 +89,7 @@ def run_command(
     from medi.runtime.local_workers import Jobs
     from medi.runtime.progress import Reporter, Silent
     from medi.runtime.ray_workers import OnRay
-    from medi.train import ranks
+    from medi.runtime import ranks
 
     # Ray's workers look for devices on their own machines.
     chosen = choose_device(device) if ray is None else torch.device("cpu")

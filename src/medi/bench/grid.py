@@ -145,7 +145,7 @@ def runs_asked_for(
         raise unknown_name("value of --score", score, SCORES)
     counts = parse_observations(observations)
     from medi.methods import method_of
-    from medi.tasks import SAMPLERS
+    from medi.methods.cata_views import SAMPLERS
 
     if sampler not in SAMPLERS:
         raise unknown_name("sampler", sampler, SAMPLERS)

@@ -24,7 +24,6 @@ from medi.bench.work import Order, Spread
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
 from medi.methods import Learner, Plan, method_of
-from medi.methods.cata_views import views_config
 from medi.runtime import ranks
 from medi.runtime.context import Context
 from medi.runtime.devices import describe_device, wait_for
@@ -32,8 +31,6 @@ from medi.runtime.files import LOCK, append_to_journal, input_errors, make_folde
 from medi.runtime.progress import Reporter, Silent
 
 RESULTS = "results.jsonl"
-SHOTS_FOR_ALL = 5
-"""Observations of a training task when the whole novel split will be observed."""
 
 
 def run_grid(
@@ -103,17 +100,10 @@ def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
 
 def train_learner(run: Run, benchmark: Benchmark, context: Context) -> Learner:
     """Train what a run needs, or take it from the context's folder."""
-    plan = Plan(
-        way=benchmark.facts.way if run.observations == ALL else run.way,
-        observations=SHOTS_FOR_ALL if run.observations == ALL else int(run.observations),
-        augmentation=benchmark.facts.augmentation,
-        sampler=run.sampler or "uniform",
-        views=views_config(run.dataset),
-        equal_sizes=run.observations != ALL,
-        context=context,
-        observed=None if run.observations != ALL or benchmark.novel_train is None else benchmark.novel_train.images,
-    )
-    return method_of(run.method)(config_of(run)).fit(benchmark.known, plan)
+    sampler = run.sampler or "uniform"
+    plan = Plan.of(benchmark, run.observations, way=run.way, sampler=sampler, context=context)
+    learner: Learner = config_of(run).fit(benchmark.known, plan)
+    return learner
 
 
 def rows_of(

@@ -30,7 +30,7 @@ def refine(
     *,
     balanced: bool,
     temperature: float = 0.2,
-    step: float = 0.7,
+    step: float = 0.4,
     rounds: int = 10,
     iterations: int = 5,
 ) -> Refined:

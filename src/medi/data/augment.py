@@ -7,7 +7,6 @@ no loop over samples, and what is switched off costs nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,19 +22,6 @@ _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 """Every order of three channels."""
 
 
-@dataclass(frozen=True)
-class StrongAugmentation(Augmentation):
-    """Further changes, which take draws of their own: the draws of the others stay as they are.
-
-    Attributes:
-        shuffle: Probability of putting the three colour channels into a random order.
-        cutout: Side, in pixels, of a square at a random place that is painted mid-grey; it may reach over the border.
-    """
-
-    shuffle: float = 0.0
-    cutout: int = 0
-
-
 def to_float(images: Tensor) -> Tensor:
     """Scale uint8 images of any shape to floats around 0: (x / 255 - 0.5) / 0.25, from -2 to 2.
 
@@ -48,14 +34,14 @@ def to_float(images: Tensor) -> Tensor:
     return _standardise(images / 255)
 
 
-def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, part: slice = slice(None)) -> Tensor:
+def augment(images: Tensor, changes: Augmentation, generator: torch.Generator, part: slice = slice(None)) -> Tensor:
     """Change every image at random, each in its own way, and scale it as `to_float` does.
 
     An image takes the same draws whatever is switched on, so switching on one change leaves the others as they were.
 
     Args:
         images: (..., c, h, w), uint8. Float vectors (n, d) come back unchanged.
-        settings: Which changes, and how strong.
+        changes: Which changes, and how strong.
         generator: Source of the draws. One on the CPU draws the same for every device; one on the images' device is
             a little quicker.
         part: The images (along the first dimension) that are wanted; they look as they would among all.
@@ -63,7 +49,7 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, 
     Returns:
         (..., c, h, w), float, from -2 to 2.
     """
-    if settings == NOTHING or (images.is_floating_point() and images.ndim < 3):
+    if changes == NOTHING or (images.is_floating_point() and images.ndim < 3):
         return to_float(images[part])
     if images.dtype != torch.uint8 or images.ndim < 3:
         raise InputError(
@@ -71,8 +57,8 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, 
             "leave images as they were read, and give vectors Augmentation()."
         )
     *lead, c, h, w = images.shape
-    if settings.crop >= min(h, w):
-        raise InputError(f"crop={settings.crop} asks for more padding than images of {h} x {w} can reflect: lower it.")
+    if changes.crop >= min(h, w):
+        raise InputError(f"crop={changes.crop} asks for more padding than images of {h} x {w} can reflect: lower it.")
     draws = torch.rand(13, math.prod(lead), generator=generator, device=generator.device)
     if part != slice(None):
         images, draws = images[part], draws.view(13, *lead)[:, part].flatten(1)
@@ -81,24 +67,24 @@ def augment(images: Tensor, settings: Augmentation, generator: torch.Generator, 
     def here(values: Tensor) -> Tensor:
         return values.to(images.device, non_blocking=True)  # blocking would wait for all work queued on the GPU
 
-    if settings.crop:
-        unit = crop(unit, settings.crop, *here(_corners(draws[:2], settings)))
-    if settings.flip:
+    if changes.crop:
+        unit = crop(unit, changes.crop, *here(_corners(draws[:2], changes)))
+    if changes.flip:
         unit = torch.where(_each(here(draws[2] < 0.5)), unit.flip(-1), unit)
-    if settings.rotate or settings.scale or settings.shear or settings.shift:
-        unit = affine(unit, here(_matrices(draws[3:8], settings, aspect=h / w)))
-    if settings.colour or settings.grey:
-        unit = recolour(unit, *here(_colour_factors(draws[8:12], settings)))
-    if settings.invert:
-        unit = torch.where(_each(here(draws[12] < settings.invert)), 1 - unit, unit)
-    if isinstance(settings, StrongAugmentation):
+    if changes.rotate or changes.scale or changes.shear or changes.shift:
+        unit = affine(unit, here(_matrices(draws[3:8], changes, aspect=h / w)))
+    if changes.colour or changes.grey:
+        unit = recolour(unit, *here(_colour_factors(draws[8:12], changes)))
+    if changes.invert:
+        unit = torch.where(_each(here(draws[12] < changes.invert)), 1 - unit, unit)
+    if changes.shuffle or changes.cutout:  # draws of their own: those of the others stay as they are
         more = torch.rand(4, math.prod(lead), generator=generator, device=generator.device)
         more = here(more.view(4, *lead)[:, part].flatten(1) if part != slice(None) else more)
-        if settings.shuffle and c == len(_ORDERS[0]):
-            order = torch.where(more[0] < settings.shuffle, (more[1] * len(_ORDERS)).long(), 0)
+        if changes.shuffle and c == len(_ORDERS[0]):
+            order = torch.where(more[0] < changes.shuffle, (more[1] * len(_ORDERS)).long(), 0)
             unit = shuffle_channels(unit, order.clamp_(max=len(_ORDERS) - 1))
-        if settings.cutout:
-            unit = cut_out(unit, settings.cutout, (more[2] * h).long(), (more[3] * w).long())
+        if changes.cutout:
+            unit = cut_out(unit, changes.cutout, (more[2] * h).long(), (more[3] * w).long())
     return _standardise(unit).view(images.shape)
 
 
@@ -194,31 +180,31 @@ def paste(images: Tensor, others: Tensor, share: Tensor, row: Tensor, column: Te
     return torch.where(inside[:, None], others, images), 1 - inside.float().mean((1, 2))
 
 
-def _corners(draws: Tensor, settings: Augmentation) -> Tensor:
+def _corners(draws: Tensor, changes: Augmentation) -> Tensor:
     """Upper left corners (2, n) for `crop` from draws (2, n) in [0, 1)."""
     # The clamp: a draw just below 1 may round up to the number of places.
-    return (draws * (2 * settings.crop + 1)).long().clamp_(max=2 * settings.crop)
+    return (draws * (2 * changes.crop + 1)).long().clamp_(max=2 * changes.crop)
 
 
-def _matrices(draws: Tensor, settings: Augmentation, aspect: float) -> Tensor:
+def _matrices(draws: Tensor, changes: Augmentation, aspect: float) -> Tensor:
     """Matrices (n, 2, 3) for `affine` from draws (5, n) in [0, 1): shear, then rotation, scale and shift."""
     angle, scale, shear, right, down = 2 * draws - 1
-    angle = angle * math.radians(settings.rotate)
-    zoom = 1 / (1 + scale * settings.scale)
-    shear = shear * settings.shear
+    angle = angle * math.radians(changes.rotate)
+    zoom = 1 / (1 + scale * changes.scale)
+    shear = shear * changes.shear
     cos, sin = zoom * angle.cos(), zoom * angle.sin()
     # A side is 2 long in the coordinates of `affine`, whatever its pixels: hence the 2 and the aspect, h / w.
     rows = (
-        *(cos, (shear * cos - sin) * aspect, right * (2 * settings.shift)),
-        *(sin / aspect, shear * sin + cos, down * (2 * settings.shift)),
+        *(cos, (shear * cos - sin) * aspect, right * (2 * changes.shift)),
+        *(sin / aspect, shear * sin + cos, down * (2 * changes.shift)),
     )
     return torch.stack(rows, 1).view(-1, 2, 3)
 
 
-def _colour_factors(draws: Tensor, settings: Augmentation) -> Tensor:
+def _colour_factors(draws: Tensor, changes: Augmentation) -> Tensor:
     """Brightness, contrast and saturation (3, n) for `recolour` from draws (4, n) in [0, 1)."""
-    factors = 1 + settings.colour * (2 * draws[:3] - 1)
-    factors[2] *= draws[3] >= settings.grey
+    factors = 1 + changes.colour * (2 * draws[:3] - 1)
+    factors[2] *= draws[3] >= changes.grey
     return factors
 
 

@@ -26,6 +26,8 @@ class Augmentation:
         colour: Strength of brightness, contrast and saturation jitter, 0.4 for 0.6 to 1.4.
         grey: Probability of dropping colour.
         invert: Probability of inverting brightness (white digits on black are still digits).
+        shuffle: Probability of putting the three colour channels into a random order.
+        cutout: Side, in pixels, of a square at a random place that is painted mid-grey; it may reach over the border.
     """
 
     crop: int = 0
@@ -37,6 +39,8 @@ class Augmentation:
     colour: float = 0.0
     grey: float = 0.0
     invert: float = 0.0
+    shuffle: float = 0.0
+    cutout: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Learners that keep training on the observations: a network of its own for every bag.
+"""Learners that train on the observations: a network of its own for every bag.
 
 Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS). What does not depend on the observations
 is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other. Where that is long, it is
@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -22,14 +21,15 @@ from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods.base import Assignment, Clustering, Learner
-from medi.nets.embed import in_batches
+from medi.nets import Network
+from medi.nets.embed import NetworkEmbedding, in_batches
 from medi.runtime.context import Context
 from medi.runtime.devices import Precision
 from medi.runtime.progress import Silent
 from medi.train.loop import Loss, train
 from medi.train.schedule import Schedule
 
-KEPT = 2000
+KEPT_FROM_STEPS = 2000
 """Steps from which on a training on a bag is kept on disk. Shorter ones are done again: there may be hundreds."""
 
 
@@ -40,18 +40,22 @@ class Stage:
     Attributes:
         epochs: Passes over the bag.
         batch: Its items in a gradient step; all of them where it has fewer.
-        least: Fewest steps, whatever the passes come to: of a handful of items, a pass is a single step.
+        least_steps: Fewest steps, whatever the passes come to: of a handful of items, a pass is a single step.
+        enough_items: Items from which on rates are those of the schedule; with fewer they are smaller in proportion,
+            as every step goes where the same few items point.
         schedule: Rates; as many steps as the bag asks for.
     """
 
     epochs: int
     batch: int
-    least: int = 1
+    least_steps: int = 1
+    enough_items: int = 1
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=1))
 
     def schedule_for(self, items: int) -> Schedule:
         """The schedule of a bag of so many items."""
-        return replace(self.schedule, steps=max(self.least, self.epochs * self.steps_of_a_pass(items)))
+        steps = max(self.least_steps, self.epochs * self.steps_of_a_pass(items))
+        return replace(self.schedule, steps=steps, rate=self.schedule.rate * min(1.0, items / self.enough_items))
 
     def steps_of_a_pass(self, items: int) -> int:
         """Gradient steps in which every item of the bag is seen about once."""
@@ -62,22 +66,6 @@ class Stage:
         if items <= self.batch:
             return torch.arange(items, device=generator.device)
         return torch.randperm(items, generator=generator, device=generator.device)[: self.batch]
-
-
-@dataclass(frozen=True)
-class ScaledStage(Stage):
-    """A stage that is slower on small bags, where every step goes where the same few items point.
-
-    Attributes:
-        enough: Items from which on rates are those of the schedule; with fewer they are smaller in proportion.
-    """
-
-    enough: int = 128
-
-    def schedule_for(self, items: int) -> Schedule:
-        """The schedule of a bag of so many items."""
-        schedule = super().schedule_for(items)
-        return replace(schedule, rate=schedule.rate * min(1.0, items / self.enough))
 
 
 def ramp(done: float, length: float) -> float:
@@ -101,30 +89,23 @@ class StepCount(nn.Module):
         return int(self.taken) - 1
 
 
-class AdaptingLearner(Learner):
+class BagLearner(Learner):
     """Trains a network for every bag.
 
     Args:
         title: The method's name, for messages.
+        pretrained: The network that every bag's training starts from, or learns from.
         context: Where bags are trained on, and who watches.
-        network: Name of the network.
         precision: Of the networks' answers.
-        training_seconds: What was trained before any bag; what earlier sessions trained on a bag is added.
-        settings: All that training depends on beside bag, schedule and seed; None to keep nothing of a bag on disk.
+        identity: All that a training on a bag depends on beside bag, schedule and seed.
     """
 
     def __init__(
-        self,
-        title: str,
-        context: Context,
-        network: str,
-        precision: Precision = "auto",
-        training_seconds: float = 0.0,
-        settings: Mapping[str, Any] | None = None,
+        self, title: str, pretrained: Network, context: Context, precision: Precision, identity: Mapping[str, Any]
     ) -> None:
-        self.title, self.context, self.precision = title, context, precision
-        self.network, self.training_seconds = network, training_seconds
-        self.settings = settings
+        self.title, self.context, self.precision, self.identity = title, context, precision, identity
+        self.embedding = NetworkEmbedding(pretrained, precision)
+        self.network = self.embedding.network_name
 
     @abstractmethod
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
@@ -149,40 +130,34 @@ class AdaptingLearner(Learner):
         loss: Loss,
         schedule: Schedule,
         context: Context,
-        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Train a model on a bag as `adapt` is given it; a long training is kept.
 
-        What a loss remembers from step to step has to be a part of the model, and what else it depends on is `more`.
+        What a loss remembers from step to step has to be a part of the model.
         """
-        settings: dict[str, Any] = {}
-        if self.settings is None or schedule.steps < KEPT:
+        identity: dict[str, Any] = {}
+        if schedule.steps < KEPT_FROM_STEPS:
             context = replace(context, folder=None)
         else:
             names = tuple(map(str, range(k)))
             bag = ImageSet.unlabelled(images, names) if groups is None else ImageSet(images, groups, names)
-            settings = {**self.settings, **more, "start": self.context.seed, "bag": bag.fingerprint()}
+            identity = {**self.identity, "pretrained with seed": self.context.seed, "bag": bag.fingerprint()}
         began = monotonic()
-        seconds = train(model, loss, schedule, context, title=self.title, settings=settings)
+        seconds = train(model, loss, schedule, context, title=self.title, identity=identity)
         self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption
 
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> AdaptedClustering:
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> BagClustering:
         """Train on each bag in turn."""
-        return self.cluster(encoded, bag, k, self.seeds(len(bag), generator))
+        seeds = torch.randint(2**31, (len(bag),), generator=generator, device=generator.device).tolist()
+        return self.cluster(encoded, bag, k, seeds)
 
-    @staticmethod
-    def seeds(bags: int, generator: torch.Generator) -> list[int]:
-        """A seed for each of so many bags."""
-        found: list[int] = torch.randint(2**31, (bags,), generator=generator, device=generator.device).tolist()
-        return found
-
-    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> AdaptedClustering:
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> BagClustering:
         """The same training with the true groups in place of what the method thinks of them."""
         return self.cluster(encoded, bag, k, range(len(bag)), groups)
 
     def cluster(
         self, encoded: Tensor, bag: Tensor, k: int, seeds: Sequence[int], groups: Tensor | None = None
-    ) -> AdaptedClustering:
+    ) -> BagClustering:
         """Train on each bag with its own seed."""
         if bag.shape[1] < k:
             raise InputError(f"{bag.shape[1]} observations cannot show {k} classes: give more, or ask for fewer.")
@@ -195,7 +170,7 @@ class AdaptingLearner(Learner):
                 truth = None if groups is None else groups[number]
                 models.append(self.adapt(encoded[items], k, truth, context).eval())
                 tick(number + 1)
-        clustering = AdaptedClustering(self, models, encoded, bag, k, seeds)
+        clustering = BagClustering(self, models, encoded, bag, k, seeds)
         if (fewest := int(clustering.used.min())) < k:
             count = int((clustering.used < k).sum())
             reporter.say(
@@ -205,7 +180,7 @@ class AdaptingLearner(Learner):
         return clustering
 
 
-class AdaptedClustering(Clustering):
+class BagClustering(Clustering):
     """Clusters that are outputs of networks, one for each bag.
 
     Attributes:
@@ -214,7 +189,7 @@ class AdaptedClustering(Clustering):
 
     def __init__(
         self,
-        learner: AdaptingLearner,
+        learner: BagLearner,
         models: Sequence[nn.Module],
         encoded: Tensor,
         bag: Tensor,

@@ -7,28 +7,36 @@
     labels     = clustering.refine(encoded, items)             transductive: all seen together
 
 A bag is a row of indices into the pool, so a batch of episodes is one (episodes, n) tensor. A learner that only
-embeds does its work in `encode`; one that keeps training on the observations leaves `encode` as it is (the images
-themselves) and trains in `discover`. Neither needs a special case anywhere else.
+embeds does its work in `encode`; one that trains on the observations leaves `encode` as it is (the images themselves)
+and trains in `discover`. Neither needs a special case anywhere else.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import asdict, dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from medi.data.facts import QUERIES, Augmentation
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.methods.cata_views import ViewsConfig
+from medi.methods.cata_views import ViewsConfig, make_sampler, views_config
+from medi.nets.embed import Embedding
 from medi.runtime.context import Context
+from medi.tasks.episodes import Sampler
 
-AFTER_TRAINING = ("grouping", "readout", "restarts", "steady")
-"""Settings of a method that say how clusters are read off what was learnt, or what is done with several trainings."""
+AT_DISCOVERY: Mapping[str, str] = MappingProxyType({"matters": "at discovery"})
+"""Metadata of a setting that training does not depend on: presets that differ in such alone share a training."""
+FORMAT = 2
+"""Raised when trained weights of an earlier version of this package can no longer be used."""
+OBSERVATIONS_FOR_ALL = 5
+"""Observations of a training task when all novel images will be observed."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +66,50 @@ class Plan:
     context: Context = field(default_factory=Context)
     observed: Tensor | None = None
 
-    def settings(self, known: ImageSet, config: Any, **task: int) -> dict[str, Any]:
-        """All that a training depends on: its checkpoint is kept under these, and found again by them.
-
-        How clusters are read off comes after training, so configs that differ in that alone share one; so do plans
-        that lead to the same training tasks.
+    @classmethod
+    def of(
+        cls,
+        benchmark: Benchmark,
+        observations: int | str = 5,
+        *,
+        way: int | None = None,
+        sampler: str = "uniform",
+        context: Context | None = None,
+    ) -> Plan:
+        """The plan by which `medi bench run` trains for a benchmark.
 
         Args:
-            known: What is learnt from.
-            config: The method's settings.
-            **task: The size of training tasks, where there are any.
+            benchmark: Whose novel classes will be asked for.
+            observations: Unlabelled images of each, or "all".
+            way: Number of novel classes in a task; None for the benchmark's own.
+            sampler: How training tasks are drawn: uniform or cata.
+            context: Device, seed, folder and progress.
         """
-        return {
-            "known": known.fingerprint(),
-            "config": {name: value for name, value in asdict(config).items() if name not in AFTER_TRAINING},
-            "augmentation": asdict(self.augmentation),
-            "task": task | {"sampler": self.sampler} if task else None,
-            "views": asdict(self.views) if task and self.sampler != "uniform" else None,
-        }
+        everything = observations == "all"
+        train = benchmark.novel_train
+        return cls(
+            way=benchmark.facts.way if way is None or everything else way,
+            observations=OBSERVATIONS_FOR_ALL if everything else int(observations),
+            augmentation=benchmark.facts.augmentation,
+            sampler=sampler,
+            views=views_config(benchmark.facts.name),
+            equal_sizes=not everything,
+            context=context or Context(),
+            observed=train.images if everything and train is not None else None,
+        )
+
+    def make_sampler(self, known: ImageSet, way: int, observations: int, queries: int) -> Sampler:
+        """The sampler of training tasks; for CATA, its network is trained on the known classes first."""
+        return make_sampler(
+            self.sampler,
+            known,
+            way=way,
+            observations=observations,
+            queries=queries,
+            views=self.views,
+            augmentation=self.augmentation,
+            context=self.context,
+        )
 
 
 class Assignment(NamedTuple):
@@ -120,11 +154,13 @@ class Learner(ABC):
     """What a method has learnt from the known classes.
 
     Attributes:
+        embedding: How one item becomes a point, by itself; `medi discover` compares photos by it and saves it.
         network: Name of the network, None where there is none.
         balanced: Whether discovery uses that the classes of a bag have equally many items.
         training_seconds: What learning took, over all sessions of an interrupted one.
     """
 
+    embedding: Embedding
     network: str | None = None
     balanced: bool = False
     training_seconds: float = 0.0
@@ -143,46 +179,79 @@ class Learner(ABC):
 
 
 class Method(ABC):
-    """A way to learn to discover.
+    """A way to learn to discover: a frozen dataclass of its settings.
 
     Attributes:
         name: Its name on the command line.
+        version: Raised when the same settings learn something else than before: earlier trainings are then not used.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         one_way: Whether a learner tells only as many classes apart as its plan says.
-        embeds: Whether its learning ends in an encoder; the others group a bag by training on it.
-        configs: Its named settings, frozen dataclasses; `default` must be among them.
-        chosen: The settings that `default` stands for on a dataset where held-out known classes chose others.
-        abundant: The same where everything is observed, for datasets where that was chosen apart.
-        recipes: The settings that `full` stands for on a dataset for which others were published.
+        trains_on_observations: Whether clusters come from training on the bag, not from the embedding alone.
+        presets: Its named settings; `default` must be among them. One named like a dataset is the default there.
+        default_for_all: The preset that `default` stands for where everything is observed, by dataset.
     """
 
     name: ClassVar[str]
+    version: ClassVar[int] = 1
     takes_sampler: ClassVar[bool] = False
     one_way: ClassVar[bool] = False
-    embeds: ClassVar[bool] = False
+    trains_on_observations: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Any]]
-    chosen: ClassVar[Mapping[str, str]] = {}
-    abundant: ClassVar[Mapping[str, str]] = {}
-    recipes: ClassVar[Mapping[str, str]] = {}
+    default_for_all: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
-    def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Any:
-        """The settings of a name; `default` and `full` may differ from dataset to dataset.
+    def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Self:
+        """The method with the settings of a name; `default` and `full` may differ from dataset to dataset.
 
         Args:
-            name: Of a config.
+            name: Of a preset.
             dataset: Of a benchmark; None for settings that are not for any.
             everything: Whether all images of the novel classes are observed, not a few.
         """
         if name not in cls.presets:
             raise unknown_name(f"config of {cls.name}", name, cls.presets)
-        chosen = {**cls.chosen, **cls.abundant} if everything else cls.chosen
-        by_dataset = {"default": chosen, "full": cls.recipes}.get(name, {})
-        return cls.presets[by_dataset.get(dataset, name) if dataset is not None else name]
+        if name == "default" and everything and dataset is not None:
+            name = cls.default_for_all.get(dataset, name)
+        wanted = [name]
+        if name == "default" and dataset is not None:
+            generated = dataset in BENCHMARKS and BENCHMARKS[dataset].generated
+            wanted = [dataset, *(["cpu"] if generated else []), name]
+        elif name == "full":
+            wanted = [f"full-{dataset}", name]
+        found: Self = next(cls.presets[one] for one in wanted if one in cls.presets)
+        return found
 
-    @abstractmethod
-    def __init__(self, config: Any) -> None: ...
-
-    @abstractmethod
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
-        """Learn from the known classes."""
+        """Learn from the known classes, or find what was learnt before."""
+        before = plan.context.stopwatch.seconds
+        learner = self.make_learner(known, plan)
+        learner.training_seconds = plan.context.stopwatch.seconds - before
+        return learner
+
+    @abstractmethod
+    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
+        """Train what does not depend on the observations; `fit` adds how long that took."""
+
+    def identity(self, known: ImageSet, plan: Plan, **task: int) -> dict[str, Any]:
+        """All that a training of this method depends on beside schedule and seed: it is kept, and found, under this.
+
+        Settings that matter only at discovery are left out, so that presets which differ in these share a training.
+
+        Args:
+            known: What is learnt from.
+            plan: What for.
+            **task: The size of training tasks, where there are any.
+        """
+        settings = asdict(self)  # type: ignore[call-overload]
+        after = [one.name for one in fields(self) if one.metadata == AT_DISCOVERY]  # type: ignore[arg-type]
+        return {
+            "format": FORMAT,
+            "method": self.name,
+            "version": self.version,
+            "config": {name: value for name, value in settings.items() if name not in after},
+            "known": known.fingerprint(),
+            "augmentation": asdict(plan.augmentation),
+            "task": task or None,
+            "sampler": plan.sampler if task else None,
+            "views": asdict(plan.views) if task and plan.sampler != "uniform" else None,
+        }

@@ -1,4 +1,4 @@
-"""Views: which clustering rule dominates each item, found by a network with several orthogonal heads (CATA).
+"""CATA's views: which clustering rule dominates each item, found by a network with several orthogonal heads.
 
 The paper's Eq. 1 trains a feature extractor and M classifiers that each predict the label, their first layers kept
 orthogonal; by Eq. 2 an item's view is the head that gives the item's own label the highest probability.
@@ -7,7 +7,7 @@ orthogonal; by Eq. 2 an item's view is the head that gives the item's own label 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from types import MappingProxyType
 
@@ -15,17 +15,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.data.augment import augment, to_float
+from medi.data.augment import to_float
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.nets import Network, build, forward_together, place, seeded
+from medi.errors import InputError, unknown_name
+from medi.nets import Network, build, place, seeded
 from medi.nets.embed import in_batches
-from medi.runtime import ranks
 from medi.runtime.context import Context
+from medi.tasks.cata import CataSampler, Views
+from medi.tasks.episodes import Sampler, UniformSampler
 from medi.train.loop import Validation, train
 from medi.train.schedule import Schedule
+from medi.train.together import embed_together, same_on_all
 
+SAMPLERS = ("uniform", "cata")
+"""How training tasks are drawn: from all known items alike, or each from one of CATA's views."""
 HELD_OUT = 0.1
 """Share of the known images that chooses the length of the training."""
 
@@ -40,8 +44,6 @@ class ViewsConfig:
         orthogonality: Weight of the orthogonality term, lambda in the paper.
         specialise: How much an item trains the head that is best at it rather than all heads alike, 0 to 1. Not in the
             paper: it makes heads divide the classes among them, and classes that share a rule tend to end together.
-        soft: Draw a task's items by the probability that its view's head gives them, not by their dominating view.
-        broad: Draw every class as often, rather than those first of which a view has enough for a task.
         hidden: Width of a head's two hidden layers.
         dropout: Between a head's layers.
         batch: Images in a gradient step.
@@ -53,8 +55,6 @@ class ViewsConfig:
     heads: int = 3
     orthogonality: float = 1 / 3
     specialise: float = 0.0
-    soft: bool = False
-    broad: bool = False
     hidden: int = 256
     dropout: float = 0.3
     batch: int = 512
@@ -79,40 +79,6 @@ CONFIGS: Mapping[str, ViewsConfig] = MappingProxyType(
 def views_config(dataset: str) -> ViewsConfig:
     """The settings for a dataset: the generated sets are made for a CPU's budget."""
     return CONFIGS["cpu" if dataset in ("glyphs", "rules") else "default"]
-
-
-@dataclass(frozen=True)
-class Views:
-    """The views of items.
-
-    Attributes:
-        log_probabilities: (n, M) what each head gives each item's own label.
-        seconds: What finding them took.
-    """
-
-    log_probabilities: Tensor
-    seconds: float = 0.0
-
-    @property
-    def view(self) -> Tensor:
-        """(n,) int64, the dominating view of each item (Eq. 2)."""
-        return self.log_probabilities.argmax(1)
-
-    @property
-    def ranks(self) -> Tensor:
-        """(n, M) int64, place of each view in an item's own order: 0 for its dominating view, 1 for the next."""
-        return self.log_probabilities.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-
-    @property
-    def sizes(self) -> Tensor:
-        """(M,) int64, items in each view."""
-        return torch.bincount(self.view, minlength=self.log_probabilities.shape[1])
-
-    def coverage(self, labels: Tensor, n_classes: int) -> Tensor:
-        """(M,) float, share of the classes that have an item in each view."""
-        there = torch.zeros(len(self.sizes), n_classes, device=labels.device)
-        there[self.view, labels] = 1
-        return there.mean(1)
 
 
 class MultiView(nn.Module):
@@ -188,8 +154,7 @@ def find_views(known: ImageSet, config: ViewsConfig, context: Context, augmentat
         return logits.float().log_softmax(2).gather(2, labels[:, None, None].expand(-1, config.heads, 1)).squeeze(2)
 
     log_probabilities = in_batches(own, context.device, known.images, known.labels)
-    ranks.copy_from_first(log_probabilities)  # a rounding apart, and ranks would draw different tasks
-    return Views(log_probabilities, seconds)
+    return Views(same_on_all(log_probabilities), seconds)  # a rounding apart, processes would draw different tasks
 
 
 def train_views(
@@ -208,9 +173,8 @@ def train_views(
 
     def loss(generator: torch.Generator) -> Tensor:
         items = rest[torch.randint(len(rest), (config.batch,), generator=generator, device=context.device)]
-        images = augment(known.images[items], augmentation, generator, ranks.part(config.batch))
-        # The heads are small and draw dropout: every rank has them see the whole batch.
-        logits = model.classify(forward_together(model.extractor, images, config.batch))
+        # The heads are small and draw dropout: every process has them see the whole batch.
+        logits = model.classify(embed_together(model.extractor, known.images[items], augmentation, generator))
         return view_loss(logits, known.labels[items], model.first_layers(), config)
 
     def right(images: Tensor, labels: Tensor) -> Tensor:
@@ -227,14 +191,37 @@ def train_views(
         config.schedule,
         context,
         title="cata",
-        settings={
+        identity={
             "known": known.fingerprint(),
-            "config": asdict(replace(config, soft=False, broad=False)),  # how tasks are drawn comes after
+            "config": asdict(config),
             "augmentation": asdict(augmentation),
         },
         validation=Validation(max(1, config.schedule.steps // config.looks), accuracy),
     )
     return model, seconds
+
+
+def make_sampler(
+    name: str,
+    known: ImageSet,
+    *,
+    way: int,
+    observations: int,
+    queries: int,
+    views: ViewsConfig,
+    augmentation: Augmentation,
+    context: Context,
+) -> Sampler:
+    """The task sampler of a name over the known classes; CATA's network is trained (or found trained) first."""
+    if name not in SAMPLERS:
+        raise unknown_name("sampler", name, SAMPLERS)
+    size = (way, observations, queries, known.class_names)
+    uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
+    if name == "uniform":
+        return uniform
+    sampler = CataSampler(known.labels, find_views(known, views, context, augmentation), *size)
+    context.reporter.say(sampler.describe())
+    return sampler
 
 
 def _split(known: ImageSet, context: Context) -> tuple[Tensor, Tensor]:

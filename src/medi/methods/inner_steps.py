@@ -6,18 +6,19 @@ tasks' losses are summed, and no task's parameters touch another's loss. Both or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from medi.errors import InputError
-from medi.methods.mp import prototype_loss
-from medi.nets import statistics_from
+from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
+from medi.methods.prototypes import prototype_loss
+from medi.nets import Network, statistics_from
 
 Parameters = Mapping[str, Tensor]
 Pairs = Literal["rank", "label"]
@@ -31,17 +32,12 @@ class InnerSteps:
         steps: How many.
         rate: Their size.
         top: Two items are taken for similar where their sets of so many largest features are equal.
-        first_order: Treat the gradients as constants when differentiating through them: cheaper, less exact.
-        recompute: Keep the parameters before each step alone and take the step again on the way back: a third more
-            time, a fraction of the memory.
         precision: float32 or bfloat16, of activations; parameters and statistics stay float32.
     """
 
     steps: int = 10
     rate: float = 0.01
     top: int = 10
-    first_order: bool = False
-    recompute: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
@@ -55,7 +51,7 @@ class InnerSteps:
 class Clusterer(nn.Module):
     """An embedding and a linear head on it, one output a cluster."""
 
-    def __init__(self, body: nn.Module, width: int, clusters: int) -> None:
+    def __init__(self, body: Network, width: int, clusters: int) -> None:
         super().__init__()
         self.body, self.head = body, nn.Linear(width, clusters)
 
@@ -63,33 +59,6 @@ class Clusterer(nn.Module):
         """Embeddings (n, width) and logits (n, clusters) of items (n, …)."""
         embedded = self.body(items)
         return embedded, self.head(embedded)
-
-
-def rank_pairs(features: Tensor, top: int) -> Tensor:
-    """Which items (…, n, d) share the same set of `top` largest features: (…, n, n) of ones and zeros."""
-    largest = features.topk(min(top, features.shape[-1])).indices
-    member = torch.zeros_like(features).scatter(-1, largest, 1.0)
-    return (member @ member.mT > largest.shape[-1] - 0.5).to(features.dtype)
-
-
-def label_pairs(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Which items share their label (…, n): (…, n, n) of ones and zeros."""
-    return (labels[..., :, None] == labels[..., None, :]).to(dtype)
-
-
-def pair_loss(logits: Tensor, similar: Tensor) -> Tensor:
-    """Eq. 3: binary cross-entropy of p_i . p_j against pair labels, over all ordered pairs, i = j included.
-
-    Args:
-        logits: (…, n, clusters).
-        similar: (…, n, n) of ones and zeros.
-
-    Returns:
-        The mean over pairs, (…).
-    """
-    p = logits.softmax(-1)
-    together = (p @ p.mT).clamp(1e-7, 1 - 1e-7)
-    return -(similar * together.log() + (1 - similar) * (1 - together).log()).mean((-2, -1))
 
 
 def respond(
@@ -133,44 +102,20 @@ def adapt(
         similar: (tasks, n, n) pair labels to use instead of rank statistics: for the oracle and for tests.
     """
     names = list(start)
-    second_order = torch.is_grad_enabled() and not inner.first_order and any(v.requires_grad for v in start.values())
+    second_order = torch.is_grad_enabled() and any(value.requires_grad for value in start.values())
 
     def loss(values: Sequence[Tensor]) -> Tensor:
         parameters = dict(zip(names, values, strict=True))
         embedded, logits = respond(model, parameters, observations, precision=inner.precision)
-        return pair_loss(logits, rank_pairs(embedded.detach(), inner.top) if similar is None else similar).sum()
-
-    def step(values: Sequence[Tensor], graph: bool) -> tuple[Tensor, ...]:
-        with torch.enable_grad():
-            at = values if graph else [value.detach().requires_grad_() for value in values]
-            gradients = torch.autograd.grad(loss(at), at, create_graph=graph)
-        return tuple(torch.add(*both, alpha=-inner.rate) for both in zip(values, gradients, strict=True))
+        return likelihood_loss(logits, rank_pairs(embedded.detach(), inner.top) if similar is None else similar).sum()
 
     values: Sequence[Tensor] = [value.expand(len(observations), *value.shape) for value in start.values()]
     for _ in range(inner.steps):
-        if second_order and inner.recompute:
-            values = _Recomputed.apply(step, *values)  # type: ignore[no-untyped-call]
-        else:
-            values = step(values, second_order)
-    return dict(zip(names, values, strict=True))
-
-
-class _Recomputed(torch.autograd.Function):
-    """A step that keeps nothing but where it started; on the way back it is taken again, this time with a graph."""
-
-    @staticmethod
-    def forward(ctx: Any, step: Callable[..., tuple[Tensor, ...]], *values: Tensor) -> tuple[Tensor, ...]:
-        ctx.step = step
-        ctx.save_for_backward(*values)
-        return step(values, False)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        start = [value.detach().requires_grad_() for value in ctx.saved_tensors]
         with torch.enable_grad():
-            end = ctx.step(start, True)
-            return None, *torch.autograd.grad(end, start, gradients)
+            at = values if second_order else [value.detach().requires_grad_() for value in values]
+            gradients = torch.autograd.grad(loss(at), at, create_graph=second_order)
+        values = [torch.add(*both, alpha=-inner.rate) for both in zip(values, gradients, strict=True)]
+    return dict(zip(names, values, strict=True))
 
 
 def outer_loss(
@@ -181,7 +126,6 @@ def outer_loss(
     labels: Tensor,
     inner: InnerSteps,
     pairs: Pairs = "label",
-    similar: Tensor | None = None,
     *,
     prototypes: float = 0.0,
     way: int = 0,
@@ -198,18 +142,17 @@ def outer_loss(
         labels: (tasks, m) their classes.
         inner: The steps.
         pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
-        similar: (tasks, n, n) pair labels of the observations, instead of rank statistics.
         prototypes: Weight of a second loss, of the adapted embedding: queries must lie nearest to their class's mean
             observation. Items then come class by class, equally many of each.
         way: Number of classes in a task, where that loss counts.
     """
-    adapted = adapt(model, start, observations, inner, similar)
+    adapted = adapt(model, start, observations, inner)
     shown = observations.shape[1]
     together = torch.cat([observations, queries], 1)
     embedded, logits = respond(model, adapted, together, leading=shown, precision=inner.precision)
     support, query, logits = embedded[:, :shown], embedded[:, shown:], logits[:, shown:]
     alike = label_pairs(labels, logits.dtype) if pairs == "label" else rank_pairs(query.detach(), inner.top)
-    loss = pair_loss(logits, alike).mean()
+    loss = likelihood_loss(logits, alike).mean()
     if not prototypes:
         return loss
     tasks, width = len(query), query.shape[-1]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from medi.methods.inner_steps import pair_loss
-from medi.methods.similarity import PairLoss, PairMethod
+from medi.methods.pair_losses import likelihood_loss
+from medi.methods.similarity import PairLoss, PairMethod, presets_of
 
 
+@dataclass(frozen=True)
 class MCL(PairMethod):
     """Clustering by the likelihood of pairs: the binary cross-entropy of p_i . p_j, as in MM."""
 
     name: ClassVar[str] = "mcl"
-    loss: ClassVar[PairLoss] = staticmethod(pair_loss)
+    loss: ClassVar[PairLoss] = staticmethod(likelihood_loss)
+
+
+MCL.presets = presets_of(MCL)

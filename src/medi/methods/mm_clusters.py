@@ -10,15 +10,15 @@ from torch import Tensor
 
 from medi.data.augment import to_float
 from medi.methods.base import Assignment, Clustering
-from medi.methods.embedding import CentreClustering
+from medi.methods.embedding import CentreClustering, prepare
 from medi.methods.inner_steps import Clusterer, Parameters, respond
 
-HEAP = 2000
-"""So many items of a bag's questions are answered at a time."""
+MOST_AT_ONCE = 2000
+"""Items asked about that are answered at a time: a pool may be large."""
 
 
 @dataclass(frozen=True)
-class Adapted:
+class AdaptedNetwork:
     """A network adapted to each of some bags.
 
     Attributes:
@@ -40,20 +40,19 @@ class Adapted:
         Normalised by the observations alone, or by everything that is seen together.
         """
         shown = self.observations.shape[1]
-        # Items that do not see one another may as well come one heap after the other: a pool may be large.
-        heaps = [items] if together else torch.split(items, HEAP, dim=1)
+        parts_of_items = [items] if together else torch.split(items, MOST_AT_ONCE, dim=1)
         answers = [
             respond(
                 self.model,
                 self.parameters,
-                torch.cat([self.observations, heap], 1),
+                torch.cat([self.observations, part], 1),
                 leading=None if together else shown,
                 precision=self.precision,
             )
-            for heap in heaps
+            for part in parts_of_items
         ]
         embedded, logits = (
-            torch.cat([parts[0], *(part[:, shown:] for part in parts[1:])], 1) for parts in zip(*answers, strict=True)
+            torch.cat([first, *(part[:, shown:] for part in rest)], 1) for first, *rest in zip(*answers, strict=True)
         )
         return embedded, logits
 
@@ -65,7 +64,7 @@ class Adapted:
 class HeadClustering(Clustering):
     """Clusters that are outputs of an adapted network."""
 
-    def __init__(self, adapted: Adapted) -> None:
+    def __init__(self, adapted: AdaptedNetwork) -> None:
         self.adapted = adapted
         self.labels, self.confidence = _largest(adapted.respond(adapted.observations[:, :0])[1])
 
@@ -90,9 +89,9 @@ def _largest(logits: Tensor) -> Assignment:
 class AdaptedCentres(CentreClustering):
     """Clusters that are points in the embedding of an adapted network."""
 
-    def __init__(self, adapted: Adapted, *arguments: Any, **options: Any) -> None:
+    def __init__(self, adapted: AdaptedNetwork, *arguments: Any, **options: Any) -> None:
         self.adapted = adapted
         super().__init__(*arguments, **options)
 
-    def _prepare(self, encoded: Tensor, items: Tensor) -> Tensor:
-        return self.grouping.preparation.apply(self.adapted.embed(encoded, items), self.origin)
+    def _points(self, encoded: Tensor, items: Tensor) -> Tensor:
+        return prepare(self.adapted.embed(encoded, items), self.grouping)

@@ -1,110 +1,89 @@
-"""What a network learns from the known classes before any observation is seen: the first stage of DTC and RS.
+"""Pretraining: what a network learns from the known classes before a method's own training or any observation.
 
-Trained once for a dataset and seed, kept under its settings, and shared by every method and config that asks for the
-same start.
+It is trained once for a dataset and seed, kept under its settings, and shared by every method that asks for the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from medi.data.augment import augment
+from medi.data.augment import augment, paste
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import Plan
-from medi.methods.mp import prototype_loss
+from medi.methods.base import FORMAT, Plan
+from medi.methods.prototypes import task_loss
 from medi.nets import Network, build, place, seeded
 from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
-from medi.train.cuda_graph import replayed
+from medi.train.classifier import Classifier, classifier_loss
 from medi.train.loop import Loss, train
 from medi.train.schedule import Schedule
-from medi.train.supervised import train_classifier
-
-WAY, SHOTS = 20, 5
-"""Size of a prototypical task: so many classes, half of their images as prototypes, half as queries."""
 
 
 @dataclass(frozen=True)
-class Start:
-    """How a network begins.
+class Pretraining:
+    """How a network learns.
 
     Attributes:
         kind: Tell known classes apart by a linear layer (classes) or by prototypes of tasks (prototypes), or tell by
             how many quarter turns an image was turned (rotations, RotNet).
         network: A name in `medi.nets.NETWORKS`.
-        batch: Images in a gradient step.
+        batch: Images in a gradient step; of tasks, as many whole ones as that makes.
         schedule: Length and rates.
-        observed: Where everything is observed, turn those images, too, not those of known classes alone.
+        mix: classes: probability that a box of another image is put into an image, and its label shared accordingly
+            (CutMix).
+        observed: rotations: where everything is observed, turn those images, too, not those of known classes alone.
+        way: prototypes: classes in a task, never more than there are.
+        observations: prototypes: observed images of a class, never more than half of the smallest.
+        queries: prototypes: queries of a class, never more than the smallest has left.
+        temperature: prototypes: squared distances are divided by this.
     """
 
     kind: Literal["classes", "prototypes", "rotations"] = "classes"
     network: str = "resnet18"
     batch: int = 256
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle", decay=5e-4))
+    mix: float = 0.0
     observed: bool = False
+    way: int = 20
+    observations: int = 5
+    queries: int = 5
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if self.observed and self.kind != "rotations":
-            raise InputError(f"a start from {self.kind} needs labels, which observed images do not have.")
+            raise InputError(f"pretraining by {self.kind} needs labels, which observed images do not have.")
+        if self.mix and self.kind != "classes":
+            raise InputError(f"pretraining by {self.kind} has no labels to share: give mix with classes alone.")
 
-    def beside(self, plan: Plan) -> Tensor | None:
-        """The images that are seen beside the known ones, if any."""
-        return plan.observed if self.observed else None
-
-    def seen(self, plan: Plan) -> dict[str, Any]:
-        """Which these are: a setting of all that is trained from this start."""
-        images = self.beside(plan)
-        return {} if images is None else {"observed": ImageSet.unlabelled(images).fingerprint()}
-
-
-CPU = Start("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
-CHARACTERS = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=2000))
-CHARACTERS_LONG = Start("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps=8000))
-CHARACTERS_FULL = Start(
-    "prototypes", "conv4-wide", batch=200, schedule=Schedule(steps=20_000, shape="halve", halve_every=4000)
-)
-"""Starts that DTC and RS share."""
+    def identity(self, known: ImageSet, plan: Plan, before: tuple[Pretraining, ...] = ()) -> dict[str, Any]:
+        """All that it depends on beside schedule and seed, and what the network had learnt before."""
+        beside = plan.observed if self.observed else None
+        return {
+            "format": FORMAT,
+            "pretraining": asdict(self),
+            "before": [asdict(stage) for stage in before],
+            "known": known.fingerprint(),
+            "augmentation": asdict(plan.augmentation),
+            "observed": None if beside is None else ImageSet.unlabelled(beside).fingerprint(),
+        }
 
 
-def started(known: ImageSet, config: Start, plan: Plan) -> tuple[Network, float]:
-    """A network that has learnt from the known classes, and the seconds it took."""
+def pretrain(known: ImageSet, plan: Plan, *stages: Pretraining) -> Network:
+    """A network that has learnt from the known classes, in one stage or several."""
     context = plan.context
-    network = place(build(config.network, tuple(known.images.shape[1:]), seed=context.seed), context.device)
-    settings = plan.settings(known, config) | config.seen(plan)
-    if config.kind == "classes":
-        seconds = train_classifier(
-            network,
-            known,
-            config.schedule,
-            context,
-            augmentation=plan.augmentation,
-            batch=config.batch,
-            settings=settings,
-        )
-    elif config.kind == "prototypes":
-        seconds = train(
-            network,
-            _prototypes(network, known, config, plan),
-            config.schedule,
-            context,
-            title="prototypes",
-            settings=settings,
-        )
-    else:
-        model = nn.Sequential(network, linear(network.width, 4, context))
-        beside = config.beside(plan)
-        images = known.images if beside is None else torch.cat([known.images, beside])
-        with replayed(LabelLoss(model)) as label_loss:
-            loss = _rotations(label_loss, images, config, plan)
-            seconds = train(model, loss, config.schedule, context, title="rotations", settings=settings)
-    return network, seconds
+    network = place(build(stages[0].network, tuple(known.images.shape[1:]), seed=context.seed), context.device)
+    for number, stage in enumerate(stages):
+        identity = stage.identity(known, plan, stages[:number])
+        with _LOSSES[stage.kind](network, known, stage, plan) as (model, loss):
+            train(model, loss, stage.schedule, context, title=stage.kind, identity=identity)
+    return network
 
 
 def linear(inputs: int, outputs: int, context: Context, stream: int = 1) -> nn.Linear:
@@ -113,44 +92,69 @@ def linear(inputs: int, outputs: int, context: Context, stream: int = 1) -> nn.L
         return nn.Linear(inputs, outputs).to(context.device)
 
 
-def _prototypes(network: Network, known: ImageSet, config: Start, plan: Plan) -> Loss:
-    way = min(WAY, known.n_classes)
-    sampler = UniformSampler(known.labels, way, SHOTS, SHOTS, known.class_names)
-    tasks = max(1, config.batch // (2 * way * SHOTS))
+@contextmanager
+def _classes(network: Network, known: ImageSet, config: Pretraining, plan: Plan) -> Iterator[tuple[nn.Module, Loss]]:
+    """Cross-entropy of the known classes."""
+    context = plan.context
+    model = Classifier(network, linear(network.width, known.n_classes, context))
+    labelled = (known.labels >= 0).nonzero().squeeze(1)
+    with classifier_loss(model) as label_loss:
 
-    def loss(generator: torch.Generator) -> Tensor:
-        task = sampler.sample(tasks, generator)
-        items = torch.cat([task.support, task.query], 2)
-        images = augment(known.images[items.flatten()], plan.augmentation, generator)
-        return prototype_loss(*network(images).unflatten(0, items.shape).chunk(2, dim=2))
+        def loss(generator: torch.Generator) -> Tensor:
+            items = labelled[torch.randint(len(labelled), (config.batch,), generator=generator, device=context.device)]
+            images, labels = known.images[items], known.labels[items]
+            shared: tuple[Tensor, ...] = ()
+            if config.mix:
+                images, *shared_labels = _mixed(images, labels, config.mix, generator)
+                shared = tuple(shared_labels)
+            return label_loss(augment(images, plan.augmentation, generator), labels, *shared)
 
-    return loss
-
-
-class LabelLoss(nn.Module):
-    """Cross-entropy of a model's answers, as a function of tensors alone, so that it can be recorded."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
-        """The mean over images (n, …) with labels (n,)."""
-        return functional.cross_entropy(self.model(images).float(), labels)
+        yield model, loss
 
 
-def _rotations(label_loss: Callable[..., Tensor], images: Tensor, config: Start, plan: Plan) -> Loss:
-    if images.ndim != 4:
-        raise InputError("only images can be turned: start from classes or prototypes on plain vectors.")
+def _mixed(images: Tensor, labels: Tensor, chance: float, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Images with boxes of one another, the labels of the boxes, and the share of each image that is its own."""
+    draws = torch.rand(4, len(images), generator=generator, device=images.device)
+    order = torch.roll(torch.arange(len(images), device=images.device), 1)  # items are in random order already
+    share = torch.where(draws[0] < chance, draws[1], 0)
+    mixed, own = paste(images, images[order], share, draws[2], draws[3])
+    return mixed, labels[order], own
+
+
+@contextmanager
+def _prototypes(network: Network, known: ImageSet, config: Pretraining, plan: Plan) -> Iterator[tuple[nn.Module, Loss]]:
+    """Tasks of known classes, as MP has them."""
+    counts = torch.unique(known.labels[known.labels >= 0], return_counts=True)[1]
+    smallest = int(counts.min())
+    way = min(config.way, len(counts))
+    observations = max(1, min(config.observations, smallest // 2))
+    queries = max(1, min(config.queries, smallest - observations))
+    sampler = UniformSampler(known.labels, way, observations, queries, known.class_names)
+    tasks = max(1, config.batch // (way * (observations + queries)))
+    yield network, task_loss(network, known, sampler, tasks, plan.augmentation, temperature=config.temperature)
+
+
+@contextmanager
+def _rotations(network: Network, known: ImageSet, config: Pretraining, plan: Plan) -> Iterator[tuple[nn.Module, Loss]]:
+    """By how many quarter turns an image was turned."""
+    if known.images.ndim != 4:
+        raise InputError("only images can be turned: pretrain by classes or prototypes on plain vectors.")
+    context, images = plan.context, known.images
+    if config.observed and plan.observed is not None:
+        images = torch.cat([images, plan.observed])
+    model = Classifier(network, linear(network.width, 4, context))
     quarter = max(1, config.batch // 4)
-    turns = torch.arange(4, device=plan.context.device).repeat_interleave(quarter)
+    turns = torch.arange(4, device=context.device).repeat_interleave(quarter)
+    with classifier_loss(model) as label_loss:
 
-    def loss(generator: torch.Generator) -> Tensor:
-        items = torch.randint(len(images), (4 * quarter,), generator=generator, device=plan.context.device)
-        upright = augment(images[items], plan.augmentation, generator)
-        return label_loss(turned(upright), turns)
+        def loss(generator: torch.Generator) -> Tensor:
+            items = torch.randint(len(images), (4 * quarter,), generator=generator, device=context.device)
+            return label_loss(turned(augment(images[items], plan.augmentation, generator)), turns)
 
-    return loss
+        yield model, loss
+
+
+_LOSSES = {"classes": _classes, "prototypes": _prototypes, "rotations": _rotations}
 
 
 def turned(images: Tensor) -> Tensor:

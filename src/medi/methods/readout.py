@@ -1,35 +1,36 @@
-"""What is read off trained networks for clustering: several views of an image, several levels, several networks."""
+"""What medi reads off trained networks: several views of an image, several levels, several networks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
+from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d
+from torch.nn.functional import adaptive_avg_pool2d, normalize
 
-from medi.cluster.preparation import Preparation
 from medi.cluster.whitening import weighing, whitening
 from medi.data.augment import crop, to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.nets import Network
+from medi.nets import Network, rebuild
 from medi.nets.conv4 import Conv4
-from medi.nets.embed import in_batches
+from medi.nets.embed import Embedding, in_batches, load_weights
 from medi.nets.resnet18 import ResNet18
 from medi.runtime.devices import Precision
+from medi.train.checkpoint import under_prefix, with_prefix
 
-STATISTICS = 5_000
+STATISTICS_ITEMS = 5_000
 """Known images, at most, that means and covariances are taken from."""
 
 
 @dataclass(frozen=True)
 class Readout:
-    """How images become features once networks are trained; a block is one level of one network, or of one turn.
+    """How images become points once networks are trained; a block is one level of one network, or of one turn.
 
-    The order is power, whitening, weights, centre, unit. All statistics are those of known images.
+    Every block is whitened, weighed, centred and scaled to length 1, by statistics of known images.
 
     Attributes:
         levels: How many of the network's stages, from the last, are read.
@@ -37,116 +38,146 @@ class Readout:
         flip: Whether there is a mirrored view of every view.
         turned: Whether the image turned by 90, 180 and 270 degrees is read too, each a block of its own: what a network
             that knows turned classes makes of it is not what it makes of the upright one.
-        power: Exponent on absolute values, signs kept.
         whiten: Features are divided by the root of the within-class covariance after it was shrunk by this towards a
-            round one: 1 changes nothing, near 0 trusts it fully. None for no whitening.
+            round one: 1 changes nothing, near 0 trusts it fully.
         weigh: After whitening, every direction counts by the part b / (b + w) of its variance that is between known
             classes (w: the mean over directions), once b was shrunk by this towards the same in all directions: 1
             changes nothing. None for no weights.
-        centred: Whether the mean is subtracted from every block.
-        unit: Whether every block is scaled to length 1.
     """
 
     levels: int = 1
     shift: int = 0
     flip: bool = False
     turned: bool = False
-    power: float = 1.0
-    whiten: float | None = None
+    whiten: float = 0.5
     weigh: float | None = None
-    centred: bool = False
-    unit: bool = False
 
     def __post_init__(self) -> None:
-        if self.whiten is not None and not 0 < self.whiten <= 1:
+        if not 0 < self.whiten <= 1:
             raise InputError(f"whiten={self.whiten}: give a shrinkage above 0, or it divides by zero, and up to 1.")
         if self.weigh is not None and not 0 <= self.weigh <= 1:
             raise InputError(f"weigh={self.weigh}: give a shrinkage from 0 to 1.")
-        if self.weigh is not None and self.whiten is None:
-            raise InputError("weigh takes classes to be equally wide in all directions: give whiten, too.")
 
 
-class ReadoutEncoder:
-    """A function from images (n, …) to features (n, d) float32, each image on its own.
+class ReadoutEmbedding(Embedding):
+    """Items to points by several networks, block beside block; known images have a mean squared length of 1 in each.
 
-    Every block is prepared and scaled so that known images have a mean squared length of 1 in it: blocks weigh equally.
-
-    Args:
-        networks: Trained, on the device.
-        known: What statistics are taken from.
-        config: What is read.
-        device: Where to work.
+    Attributes:
+        networks: Trained, on a device.
+        readout: What is read.
+        blocks: How each block of features becomes a block of the point.
         precision: Of the networks.
     """
 
+    kind = "readout"
+
     def __init__(
-        self,
-        networks: Sequence[Network],
-        known: ImageSet,
-        config: Readout,
-        device: torch.device,
-        precision: Precision = "auto",
+        self, networks: Sequence[Network], readout: Readout, blocks: Sequence[Block], precision: Precision = "auto"
     ) -> None:
-        self.networks, self.config, self.device, self.precision = networks, config, device, precision
-        if config.turned and known.images.ndim != 4:
+        self.networks, self.readout, self.blocks, self.precision = networks, readout, blocks, precision
+
+    @classmethod
+    def fit(cls, networks: Sequence[Network], known: ImageSet, readout: Readout) -> Self:
+        """Take the statistics of every block from known images."""
+        if readout.turned and known.images.ndim != 4:
             raise InputError("only images can be turned: read plain vectors with turned=False.")
         labelled = (known.labels >= 0).nonzero().squeeze(1)
         # Evenly over the whole set, whose order is by class or none.
-        chosen = labelled[:: -(-len(labelled) // STATISTICS)]
-        self.blocks = [
-            _Block(features, known.labels[chosen], config) for features in self._features(known.images[chosen])
-        ]
+        chosen = labelled[:: -(-len(labelled) // STATISTICS_ITEMS)]
+        features = cls(networks, readout, [])._features(known.images[chosen])
+        return cls(networks, readout, [Block.fit(some, known.labels[chosen], readout) for some in features])
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Features (n, d) of images (n, …)."""
-        features = self._features(images)
+    @property
+    def network_name(self) -> str:
+        """Names of the networks."""
+        return "+".join(str(network.blueprint["name"]) for network in self.networks)
+
+    def __call__(self, items: Tensor) -> Tensor:
+        """Points (n, d) of items (n, …)."""
+        features = self._features(items)
         return torch.cat([block(some) for block, some in zip(self.blocks, features, strict=True)], dim=1)
 
-    def _features(self, images: Tensor) -> list[Tensor]:
-        """The blocks (n, d) of images, averaged over views."""
+    def _features(self, items: Tensor) -> list[Tensor]:
+        """The blocks (n, d) of items, averaged over views."""
         blocks: list[Tensor] = []
-        for network, turns in product(self.networks, range(4) if self.config.turned else (0,)):
+        for network, turns in product(self.networks, range(4) if self.readout.turned else (0,)):
             network.eval()
+            device = next(network.parameters()).device
             widths: list[int] = []
 
             def read(
                 batch: Tensor, network: Network = network, turns: int = turns, widths: list[int] = widths
             ) -> Tensor:
-                total, views = torch.zeros((), device=self.device), 0
                 seen = torch.rot90(to_float(batch), turns, (-2, -1)) if turns else to_float(batch)
-                for view in views_of(seen, self.config.shift, flip=self.config.flip):
-                    levels = levels_of(network, view, self.config.levels)
+                total, views = torch.zeros((), device=seen.device), 0
+                for view in views_of(seen, self.readout.shift, flip=self.readout.flip):
+                    levels = levels_of(network, view, self.readout.levels)
                     widths[:] = [level.shape[1] for level in levels]
-                    total, views = total + torch.cat(levels, 1).float(), views + 1
+                    features = torch.cat(levels, 1)
+                    total = total + features.to(torch.promote_types(features.dtype, torch.float32))
+                    views += 1
                 return total / views
 
-            together = in_batches(read, self.device, images, precision=self.precision)
+            together = in_batches(read, device, items, precision=self.precision)
             blocks += torch.split(together, widths, dim=1)
         return blocks
 
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Weights of the networks and statistics of the blocks."""
+        tensors: dict[str, Tensor] = {}
+        for number, network in enumerate(self.networks):
+            tensors |= with_prefix(f"network-{number}", network.state_dict())
+        for number, block in enumerate(self.blocks):
+            tensors |= with_prefix(f"block-{number}", asdict(block))
+        blueprints = [dict(network.blueprint) for network in self.networks]
+        return tensors, {"readout": asdict(self.readout), "networks": blueprints, "blocks": len(self.blocks)}
 
-class _Block:
-    """Preparation, whitening, weights and scale of one block, as known features (n, d) and labels (n,) have them."""
+    @classmethod
+    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
+        """What `pack` took apart."""
+        networks = [
+            load_weights(rebuild(blueprint), under_prefix(f"network-{number}", tensors))
+            for number, blueprint in enumerate(facts["networks"])
+        ]
+        blocks = [Block(**under_prefix(f"block-{number}", tensors)) for number in range(int(facts["blocks"]))]
+        return cls(networks, Readout(**facts["readout"]), blocks, "float32")
 
-    def __init__(self, features: Tensor, labels: Tensor, config: Readout) -> None:
-        self.power = Preparation(power=config.power)
-        self.last = Preparation(centre="known" if config.centred else "none", unit=config.unit)
-        features = self.power.apply(features)
-        self.map: Tensor | None = None
-        if config.whiten is not None:
-            self.map = whitening(features, labels, config.whiten)
-            if config.weigh is not None:
-                self.map = self.map @ weighing(features @ self.map, labels, config.weigh)
-        features = self._mapped(features)
-        self.centre = self.last.fit(features[None], features.mean(0, keepdim=True))
-        self.scale = float(self.last.apply(features, self.centre).square().sum(1).mean().clamp(min=1e-12).rsqrt())
+    def exact(self) -> Self:
+        """The same without mixed precision, and in float64 on vectors."""
+        if len(self.networks[0].blueprint["shape"]) != 1:
+            return type(self)(self.networks, self.readout, self.blocks, "float32")
+        blocks = [Block(*(value.double() for value in asdict(block).values())) for block in self.blocks]
+        return type(self)([network.double() for network in self.networks], self.readout, blocks, "float32")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whitening, weights, centre and scale of one block.
+
+    Attributes:
+        matrix: (d, d), whitening and weights.
+        centre: (1, d), mean of known features after that.
+        scale: (), makes their mean squared length 1.
+    """
+
+    matrix: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    @classmethod
+    def fit(cls, features: Tensor, labels: Tensor, readout: Readout) -> Block:
+        """As known features (n, d) of classes (n,) have it."""
+        matrix = whitening(features, labels, readout.whiten)
+        if readout.weigh is not None:
+            matrix = matrix @ weighing(features @ matrix, labels, readout.weigh)
+        mapped = features @ matrix
+        centre = mapped.mean(0, keepdim=True)
+        lengths = normalize(mapped - centre, dim=-1).square().sum(1)
+        return cls(matrix, centre, lengths.mean().clamp(min=1e-12).rsqrt())
 
     def __call__(self, features: Tensor) -> Tensor:
         """Features (n, d), prepared."""
-        return self.scale * self.last.apply(self._mapped(self.power.apply(features)), self.centre)
-
-    def _mapped(self, features: Tensor) -> Tensor:
-        return features if self.map is None else features @ self.map
+        return self.scale * normalize(features @ self.matrix - self.centre, dim=-1)
 
 
 def views_of(images: Tensor, shift: int, *, flip: bool) -> Iterator[Tensor]:

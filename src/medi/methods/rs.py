@@ -7,210 +7,181 @@ of their largest features are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from medi.cluster.neighbours import agreement, nearest
 from medi.data.augment import augment
+from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.data.imageset import ImageSet
-from medi.methods.bag_training import AdaptingLearner, StepCount, ramp
+from medi.errors import InputError
+from medi.methods import published
+from medi.methods.bag_training import BagLearner, Stage, ramp
 from medi.methods.base import Learner, Method, Plan
-from medi.methods.inner_steps import label_pairs
-from medi.methods.pretraining import LabelLoss, started
-from medi.methods.rs_config import CHOSEN, CHOSEN_FOR_ALL, CONFIGS, RECIPES, RSConfig
-from medi.methods.rs_loss import JointLoss, TwoHeads, head_of
+from medi.methods.pair_losses import label_pairs
+from medi.methods.pretraining import Pretraining, pretrain
+from medi.methods.rs_loss import JointLoss, TwoHeads, make_head
 from medi.nets import Network, last_stage
-from medi.nets.embed import network_encoder
 from medi.runtime.context import Context
+from medi.train.classifier import Classifier, classifier_loss
 from medi.train.cuda_graph import replayed
 from medi.train.loop import train
-
-NEIGHBOURS = 10
-"""Of each observation, by which trainings on a bag are compared; at most half of what a class has on average."""
-
-APART = 1_000_000_007
-"""Between the seeds of such trainings: far, so that they are hardly ever those of another bag."""
-
-STEADYING = 77
-"""From the seed of a bag to that of the training that steadies its clusters."""
-
-NEARLY = 0.95
-"""Steadied clusters stay where they fit neighbours at least so well, as a part of how well the ones before do."""
+from medi.train.schedule import Schedule
 
 
-class Tried(NamedTuple):
-    """Trainings on the same bag, and how well the clusters of each fit nearest neighbours."""
-
-    models: list[TwoHeads]
-    fits: list[float]
-
-    @property
-    def best(self) -> int:
-        """The number of the training that fits best."""
-        return max(range(len(self.fits)), key=self.fits.__getitem__)
+def _sgd_stage(epochs: int, batch: int = 128) -> Stage:
+    return Stage(epochs, batch, least_steps=300, enough_items=128, schedule=Schedule(1, 0.1, "sgd", decay=1e-4))
 
 
+def _rotations(steps: int) -> Pretraining:
+    return Pretraining("rotations", schedule=Schedule(steps, shape="onecycle", decay=5e-4))
+
+
+@dataclass(frozen=True)
 class RS(Method):
-    """Rank statistics."""
+    """Settings of RS.
+
+    Attributes:
+        pretraining: The first stage.
+        supervised: Rates of the second stage, the last stage of the network on known classes; None leaves it out.
+        supervised_batch: Known images in each of its gradient steps.
+        only_last: Freeze all but the last stage of the network after the first.
+        stage: Training on the observations.
+        known: Known images beside the observations in each of its gradient steps.
+        top: Size of the sets of largest features.
+        consistency: Final weight of the squared difference between two views of an image.
+        ramp: Share of the training in which that weight is reached.
+        hidden: Size of a layer with a norm between features and either head's outputs; None for linear heads.
+        augmentation: Random changes of images; None for the dataset's own.
+    """
 
     name: ClassVar[str] = "rs"
-    presets: ClassVar[Mapping[str, RSConfig]] = CONFIGS
-    chosen: ClassVar[Mapping[str, str]] = CHOSEN
-    abundant: ClassVar[Mapping[str, str]] = CHOSEN_FOR_ALL
-    recipes: ClassVar[Mapping[str, str]] = RECIPES
+    trains_on_observations: ClassVar[bool] = True
 
-    def __init__(self, config: RSConfig) -> None:
-        self.settings = config
+    pretraining: Pretraining = field(default_factory=lambda: _rotations(2000))
+    supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
+    supervised_batch: int = 256
+    only_last: bool = True
+    stage: Stage = field(default_factory=lambda: _sgd_stage(epochs=40))
+    known: int = 64
+    top: int = 5
+    consistency: float = 5.0
+    ramp: float = 0.25
+    hidden: int | None = None
+    augmentation: Augmentation | None = None
 
-    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+    def __post_init__(self) -> None:
+        if self.supervised_batch < 1:
+            raise InputError(f"supervised_batch={self.supervised_batch} leaves a step without images: give at least 1.")
+
+    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """The first two stages, or where they were trained before."""
-        config, context = self.settings, plan.context
-        plan = replace(plan, augmentation=config.augmentation or plan.augmentation)
-        network, seconds = started(known, config.start, plan)
-        head = head_of(network.width, known.n_classes, config.hidden, context)
-        if config.only_last:
+        plan = replace(plan, augmentation=self.augmentation or plan.augmentation)
+        network = pretrain(known, plan, self.pretraining)
+        head = make_head(network.width, known.n_classes, self.hidden, plan.context)
+        if self.only_last:
             network.requires_grad_(False)
             last_stage(network).requires_grad_(True)
-        if config.supervised is not None:
-            model = nn.Sequential(network, head)
-            batch = config.start.batch if config.supervised_batch is None else config.supervised_batch
-            settings = (
-                plan.settings(known, config.start)
-                | config.start.seen(plan)
-                | {
-                    "start": asdict(config.start.schedule),
-                    "only_last": config.only_last,
-                    **({"supervised_batch": batch} if batch != config.start.batch else {}),
-                    **({"hidden": config.hidden} if config.hidden else {}),
-                }
-            )
-            with replayed(LabelLoss(model)) as label_loss:
+        if self.supervised is not None:
+            self._learn_known_classes(Classifier(network, head), self.supervised, known, plan)
+        return RSLearner(self, network, head, known, plan)
 
-                def loss(generator: torch.Generator) -> Tensor:
-                    items = torch.randint(len(known), (batch,), generator=generator, device=context.device)
-                    return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
+    def identity(self, known: ImageSet, plan: Plan, **task: int) -> dict[str, Any]:
+        """All that its trainings depend on, what the first stage saw included."""
+        return super().identity(known, plan, **task) | {"first": self.pretraining.identity(known, plan)}
 
-                seconds += train(model, loss, config.supervised, context, title="supervised", settings=settings)
-        return RSLearner(network, head, known, config, plan, seconds)
+    def _learn_known_classes(self, model: Classifier, schedule: Schedule, known: ImageSet, plan: Plan) -> None:
+        context, batch = plan.context, self.supervised_batch
+        identity = self.pretraining.identity(known, plan)
+        identity |= {"batch": batch, "only_last": self.only_last, "hidden": self.hidden}
+        with classifier_loss(model) as label_loss:
+
+            def loss(generator: torch.Generator) -> Tensor:
+                items = torch.randint(len(known), (batch,), generator=generator, device=context.device)
+                return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
+
+            train(model, loss, schedule, context, title="last-stage", identity=identity)
 
 
-class RSLearner(AdaptingLearner):
+class RSLearner(BagLearner):
     """Trains both heads, and what is not frozen, on known images and each bag together."""
 
-    def __init__(
-        self, start: Network, head: nn.Module, known: ImageSet, config: RSConfig, plan: Plan, seconds: float = 0.0
-    ) -> None:
-        settings = plan.settings(known, config) | config.start.seen(plan)
-        super().__init__("rs", plan.context, config.start.network, config.stage.schedule.precision, seconds, settings)
-        self.start, self.head, self.known = start, head, known
-        self.config, self.augmentation = config, plan.augmentation
+    def __init__(self, method: RS, network: Network, head: nn.Module, known: ImageSet, plan: Plan) -> None:
+        precision = method.stage.schedule.precision
+        super().__init__(method.name, network, plan.context, precision, method.identity(known, plan))
+        self.method, self.pretrained, self.head, self.known = method, network, head, known
+        self.augmentation = plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
-        """One training, or the best of several; that one is trained on, where asked for."""
-        several = self.config.restarts > 1 or self.config.steady is not None
-        fit = self.judge(images, k) if several else None
-        if fit is None:
-            return self.attempt(images, k, groups, context)
-        tried = self.tries(fit, images, k, groups, context)
-        model, before = tried.models[tried.best], tried.fits[tried.best]
-        listed = ", ".join(f"{value:.3f}" for value in tried.fits)
-        context.reporter.say(
-            f"rs: agreement of clusters with neighbours, by training: {listed}; {tried.best + 1} stays."
-        )
-        if self.config.steady is None:
-            return model
-        steadied = self.steadied(tried, self.config.steady, images, k, groups, context)
-        stays = (after := fit(steadied)) >= NEARLY * before
-        context.reporter.say(f"rs: steadied, it is {after:.3f}{'' if stays else '; what there was before stays'}.")
-        return steadied if stays else model
-
-    def judge(self, images: Tensor, k: int) -> Callable[[nn.Module], float] | None:
-        """How well a model's clusters fit nearest neighbours in the bag; None where it has too few images for any.
-
-        Neighbours are by features from before any training on the bag: each moves its own, and its pair labels with
-        them, so that a low loss says little.
-        """
-        neighbours = min(NEIGHBOURS, len(images) // (2 * k))
-        if neighbours == 0:
-            return None
-        near = nearest(functional.normalize(self.answers(self.start, images)), neighbours)
-        return lambda model: agreement(self.answers(model, images).argmax(1), near)
-
-    def tries(
-        self, fit: Callable[[nn.Module], float], images: Tensor, k: int, groups: Tensor | None, context: Context
-    ) -> Tried:
-        """As many trainings as there are to be, each from a novel head of its own; the first is that of `attempt`."""
-        models = []
-        for number in range(self.config.restarts):
-            context.reporter.say(f"rs: training {number + 1} of {self.config.restarts} on the observations")
-            models.append(self.attempt(images, k, groups, replace(context, seed=context.seed + APART * number)))
-        return Tried(models, [fit(model) for model in models])
-
-    def steadied(
-        self, tried: Tried, consistency: float, images: Tensor, k: int, groups: Tensor | None, context: Context
-    ) -> TwoHeads:
-        """The best of some trainings, trained on with another weight of consistency."""
-        model = deepcopy(tried.models[tried.best])
-        model.steps = StepCount()
-        context = replace(context, seed=context.seed + STEADYING)
-        self.learn(model, consistency, images, k, groups, context, {"steady": consistency, "from": tried.best})
-        return model
-
-    def answers(self, model: nn.Module, images: Tensor) -> Tensor:
-        """What a network makes of the observations, each on its own."""
-        return network_encoder(model, self.context.device, self.precision)(images)
-
-    def attempt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> TwoHeads:
-        """One training from the start."""
-        novel_head = head_of(self.start.width, k, self.config.hidden, context)
-        model = TwoHeads(deepcopy(self.start), deepcopy(self.head), novel_head)
-        self.learn(model, self.config.consistency, images, k, groups, context)
-        return model
-
-    def learn(
-        self,
-        model: TwoHeads,
-        consistency: float,
-        images: Tensor,
-        k: int,
-        groups: Tensor | None,
-        context: Context,
-        more: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        """Train on known images and the bag's, so many of either in each step that none is without novel pairs.
-
-        Args:
-            model: What is trained.
-            consistency: Final weight of the agreement of two views.
-            images: (n, …) the observations.
-            k: Number of classes.
-            groups: (n,) their true classes, for the oracle alone.
-            context: Where to.
-            more: What tells this training from a first one on the same bag.
-        """
-        config, known = self.config, self.known
-        stage = config.stage if config.each is None else replace(config.stage, batch=config.each * k)
+        """Train on known images and the bag's, so many of either in each step that none is without novel pairs."""
+        method, known, stage = self.method, self.known, self.method.stage
+        novel_head = make_head(self.pretrained.width, k, method.hidden, context)
+        model = TwoHeads(deepcopy(self.pretrained), deepcopy(self.head), novel_head)
         schedule = stage.schedule_for(len(images))
 
-        with replayed(JointLoss(model, config.top)) as joint:
+        with replayed(JointLoss(model, method.top)) as joint:
 
             def loss(generator: torch.Generator) -> Tensor:
                 novel = stage.draw(len(images), generator)
-                shown = torch.randint(len(known), (config.known,), generator=generator, device=context.device)
+                shown = torch.randint(len(known), (method.known,), generator=generator, device=context.device)
                 batch = torch.cat([known.images[shown], images[novel]])
                 views = augment(torch.cat([batch, batch]), self.augmentation, generator)
+                weight = method.consistency * ramp(model.steps.next() / schedule.steps, method.ramp)
                 # Filled in on the device: a copy from the CPU would wait for it.
-                weight = torch.full(
-                    (), consistency * ramp(model.steps.next() / schedule.steps, config.ramp), device=context.device
-                )
+                consistency = torch.full((), weight, device=context.device)
                 similar = () if groups is None else (label_pairs(groups[novel]),)
-                return joint(views, known.labels[shown], weight, *similar)
+                return joint(views, known.labels[shown], consistency, *similar)
 
-            self.train_on(images, k, groups, model, loss, schedule, context, more)
+            self.train_on(images, k, groups, model, loss, schedule, context)
+        return model
+
+
+def _authors(known: int, consistency: float, ramp: float, augmentation: Augmentation) -> RS:
+    """The published recipe for so many known images: 200 and 100 epochs of these, then 200, in batches of 128."""
+    steps = known // 128
+    tenths = tuple(i / 10 for i in range(1, 10))
+    rotations = Schedule(200 * steps, 0.1, "sgd", 5e-4, shape="drops", drop_at=(0.3, 0.6, 0.8), drop=0.2)
+    return RS(
+        # 128 images in each of four positions
+        Pretraining("rotations", "resnet18-padded", batch=512, schedule=rotations, observed=True),
+        supervised=Schedule(100 * steps, 0.1, "sgd", 1e-4, shape="drops", drop_at=tenths, drop=0.5),
+        supervised_batch=128,
+        stage=Stage(200, batch=64, schedule=Schedule(1, 0.1, "sgd", 1e-4, shape="drops", drop_at=(0.85,))),
+        consistency=consistency,
+        ramp=ramp,
+        augmentation=augmentation,
+    )
+
+
+def _characters(pretraining: Pretraining, steps: int, schedule: Schedule) -> RS:
+    """As published for characters: prototypes instead of rotations, heads with a hidden layer."""
+    stage = Stage(1, batch=32, least_steps=steps, schedule=schedule)
+    return RS(pretraining, None, stage=stage, known=68, consistency=100.0, ramp=0.01, hidden=512)
+
+
+RS.presets = MappingProxyType(
+    {
+        "default": RS(),
+        "cpu": RS(published.CPU, None, stage=Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3))),
+        "cifar100": RS(_rotations(3000), consistency=50.0, ramp=0.75),
+        # Rotations of all that may be seen, as published; as many known as novel images in a step.
+        "svhn": RS(
+            Pretraining("rotations", schedule=Schedule(8000, 0.1, "sgd", 5e-4, shape="onecycle"), observed=True),
+            supervised=Schedule(4000, 0.1, "sgd", 5e-4, shape="onecycle"),
+            stage=_sgd_stage(epochs=50, batch=64),
+            top=2,
+            ramp=0.4,
+        ),
+        "omniglot": _characters(published.characters(2000), 4000, Schedule(1, rate=0.01)),
+        "full": _authors(25_000, consistency=5.0, ramp=0.25, augmentation=FLIPPED),
+        "full-cifar100": _authors(40_000, consistency=50.0, ramp=0.75, augmentation=FLIPPED),
+        "full-svhn": _authors(20_000, consistency=50.0, ramp=0.4, augmentation=CROPPED),
+        # 100 epochs are passes over the known images.
+        "full-omniglot": _characters(published.CHARACTERS_FULL, 28_300, Schedule(1, rate=0.01, shape="constant")),
+    }
+)
+RS.default_for_all = MappingProxyType({"cifar10": "full", "cifar100": "full", "svhn": "full"})

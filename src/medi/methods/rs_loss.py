@@ -9,13 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medi.methods.bag_training import StepCount
-from medi.methods.inner_steps import rank_pairs
+from medi.methods.pair_losses import rank_pairs, two_view_loss
 from medi.methods.pretraining import linear
 from medi.nets import Network
 from medi.runtime.context import Context
-
-EPS = 1e-7
-"""Added to probabilities whose logarithm is taken."""
 
 
 class Outputs(NamedTuple):
@@ -24,21 +21,6 @@ class Outputs(NamedTuple):
     features: Tensor
     known: Tensor
     novel: Tensor
-
-
-def shared_cluster_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
-    """Binary cross-entropy of p_i . p'_j over all ordered pairs; zero for no items at all.
-
-    Args:
-        p: (n, k) probabilities of one view.
-        other: (n, k) probabilities of another view.
-        similar: (n, n) of ones and zeros.
-    """
-    if not len(p):
-        return p.sum()  # a mean of nothing would not be a number
-    together = (p @ other.mT).clamp(max=1)  # it may round up
-    # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
-    return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()
 
 
 def joint_loss(
@@ -67,7 +49,7 @@ def joint_loss(
     agreement = functional.mse_loss(view.known.softmax(-1), other.known.softmax(-1)) + functional.mse_loss(p, p_other)
     return (
         functional.cross_entropy(view.known[:known], labels)
-        + shared_cluster_loss(p[known:], p_other[known:], similar)
+        + two_view_loss(p[known:], p_other[known:], similar)
         + consistency * agreement
     )
 
@@ -118,7 +100,7 @@ class JointLoss(nn.Module):
             return joint_loss(view, other, labels, top=self.top, consistency=consistency, similar=told)
 
 
-def head_of(width: int, outputs: int, hidden: int | None, context: Context) -> nn.Module:
+def make_head(width: int, outputs: int, hidden: int | None, context: Context) -> nn.Module:
     """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
     if hidden is None:
         return linear(width, outputs, context)

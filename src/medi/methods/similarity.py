@@ -8,25 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from medi.data.augment import augment
-from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.methods.bag_training import AdaptingLearner
-from medi.methods.base import Learner, Method, Plan
-from medi.methods.pairs_config import CHOSEN, CONFIGS, RECIPES, PairConfig, Similarity
+from medi.methods.bag_training import BagLearner, Stage
+from medi.methods.base import FORMAT, Learner, Method, Plan
+from medi.methods.pair_losses import label_pairs
 from medi.nets import Network, build, place, seeded
 from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import train
+from medi.train.schedule import Schedule
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]
 """From logits (n, k) and pair labels (n, n) of ones and zeros to a number."""
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How the similarity network is trained.
+
+    Attributes:
+        network: A name in `medi.nets.NETWORKS`.
+        classes: Known classes in a gradient step; all of them where there are fewer.
+        each: Images of each.
+        schedule: Length and rates.
+    """
+
+    network: str = "resnet18"
+    classes: int = 20
+    each: int = 5
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=3000, shape="onecycle"))
 
 
 class SimilarityNetwork(nn.Module):
@@ -52,8 +71,8 @@ class SimilarityNetwork(nn.Module):
         return logits.view(len(z), len(z), 2)
 
 
-def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[SimilarityNetwork, float]:
-    """The trained similarity network and the seconds it took; found again by whoever asks for the same one."""
+def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> SimilarityNetwork:
+    """The trained similarity network; found again by whoever asks for the same one."""
     context = plan.context
     sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), config.each, 0, known.class_names)
     network = build(config.network, tuple(known.images.shape[1:]), seed=context.seed)
@@ -63,60 +82,55 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> tuple[S
 
     def loss(generator: torch.Generator) -> Tensor:
         task = sampler.sample(1, generator)
-        labels = task.support_labels[0]
         logits = model(augment(known.images[task.support.flatten()], plan.augmentation, generator))
-        return functional.cross_entropy(logits.float().flatten(0, 1), (labels[:, None] == labels).long().flatten())
+        same = label_pairs(task.support_labels[0], torch.int64)
+        return functional.cross_entropy(logits.float().flatten(0, 1), same.flatten())
 
-    settings = plan.settings(known, config)
-    return model, train(model, loss, config.schedule, context, title="similarity", settings=settings)
+    identity = {
+        "format": FORMAT,
+        "similarity": asdict(config),
+        "known": known.fingerprint(),
+        "augmentation": asdict(plan.augmentation),
+    }
+    train(model, loss, config.schedule, context, title="similarity", identity=identity)
+    return model
 
 
+@dataclass(frozen=True)
 class PairMethod(Method):
-    """Clustering that follows the similarity network.
+    """Settings of KCL and MCL.
 
     Attributes:
-        loss: What disagreement of a pair costs.
+        similarity: The network that judges pairs.
+        start: Where the clustering network's weights come from: the similarity network, or nowhere.
+        hidden: Size of the layer between features and clusters.
+        stage: Training on the observations.
     """
 
     loss: ClassVar[PairLoss]
-    presets: ClassVar[Mapping[str, PairConfig]] = CONFIGS
-    chosen: ClassVar[Mapping[str, str]] = CHOSEN
-    recipes: ClassVar[Mapping[str, str]] = RECIPES
+    trains_on_observations: ClassVar[bool] = True
 
-    def __init__(self, config: PairConfig) -> None:
-        self.settings = config
+    similarity: Similarity = field(default_factory=Similarity)
+    start: Literal["similarity", "random"] = "similarity"
+    hidden: int = 512
+    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least_steps=300))
 
-    def fit(self, known: ImageSet, plan: Plan) -> Learner:
+    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Train the similarity network, or find it trained."""
-        judge, seconds = train_similarity(known, self.settings.similarity, plan)
-        settings = plan.settings(known, self.settings)
-        return PairLearner(
-            self.name, type(self).loss, judge, self.settings, plan.augmentation, plan.context, seconds, settings
-        )
+        return PairLearner(self, train_similarity(known, self.similarity, plan), known, plan)
 
 
-class PairLearner(AdaptingLearner):
+class PairLearner(BagLearner):
     """Trains a clustering network on each bag to agree with the similarity network."""
 
-    def __init__(
-        self,
-        title: str,
-        loss: PairLoss,
-        judge: SimilarityNetwork,
-        config: PairConfig,
-        augmentation: Augmentation,
-        context: Context,
-        training_seconds: float = 0.0,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(
-            title, context, config.similarity.network, config.stage.schedule.precision, training_seconds, settings
-        )
-        self.loss, self.judge, self.config, self.augmentation = loss, judge, config, augmentation
+    def __init__(self, method: PairMethod, judge: SimilarityNetwork, known: ImageSet, plan: Plan) -> None:
+        precision = method.stage.schedule.precision
+        super().__init__(method.name, judge.network, plan.context, precision, method.identity(known, plan))
+        self.method, self.judge, self.augmentation = method, judge, plan.augmentation
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
         """A network whose outputs for pairs of the bag agree with the judge, or with the true groups."""
-        stage = self.config.stage
+        stage, pair_loss = self.method.stage, type(self.method).loss
         judge = deepcopy(self.judge).train()  # judges by the batch's own statistics; the copy keeps ours as they were
         model = self._clusterer(images, k, context)
 
@@ -124,23 +138,58 @@ class PairLearner(AdaptingLearner):
             items = stage.draw(len(images), generator)
             batch = augment(images[items], self.augmentation, generator)
             with torch.no_grad():
-                same = judge(batch).argmax(-1) if groups is None else groups[items][:, None] == groups[items]
+                same = judge(batch).argmax(-1) if groups is None else label_pairs(groups[items])
             logits = model(batch).float()
             with torch.autocast(context.device.type, enabled=False):  # logarithms near 0 need every digit
-                return self.loss(logits, same.to(logits.dtype))
+                return pair_loss(logits, same.to(logits.dtype))
 
         self.train_on(images, k, groups, model, loss, stage.schedule_for(len(images)), context)
         return model
 
     def _clusterer(self, images: Tensor, k: int, context: Context) -> nn.Module:
-        if self.config.start == "similarity":
+        if self.method.start == "similarity":
             network = deepcopy(self.judge.network)
         else:
-            network = place(
-                build(self.config.similarity.network, tuple(images.shape[1:]), seed=context.seed), context.device
-            )
+            network = build(self.method.similarity.network, tuple(images.shape[1:]), seed=context.seed)
+            network = place(network, context.device)
         with seeded(context.seed, stream=1):
             head = nn.Sequential(
-                nn.Linear(network.width, self.config.hidden), nn.ReLU(), nn.Linear(self.config.hidden, k)
+                nn.Linear(network.width, self.method.hidden), nn.ReLU(), nn.Linear(self.method.hidden, k)
             )
         return nn.Sequential(network, head.to(context.device))
+
+
+def presets_of(method: type[PairMethod]) -> Mapping[str, PairMethod]:
+    """The named settings, which KCL and MCL share."""
+
+    def full(network: str, known: int, classes: int) -> PairMethod:
+        """The published recipe for so many known images: 50 and 150 epochs, batches of 20 classes x 5 and of 100."""
+        steps = 50 * known // (5 * min(20, classes))
+        return method(
+            Similarity(network, schedule=Schedule(steps, shape="drops", drop_at=(0.6, 0.8))),
+            start="random",
+            stage=Stage(epochs=150, batch=100, schedule=Schedule(1, shape="drops", drop_at=(2 / 3,))),
+        )
+
+    # Five known classes: more images of each.
+    five_classes = method(Similarity(classes=5, each=20, schedule=Schedule(steps=2000, shape="onecycle")))
+    return MappingProxyType(
+        {
+            "default": method(),
+            "cpu": method(
+                Similarity("conv4", classes=10, schedule=Schedule(150, rate=2e-3, shape="onecycle")),
+                hidden=128,
+                stage=Stage(epochs=20, batch=100, least_steps=150),
+            ),
+            "cifar10": five_classes,
+            "svhn": five_classes,
+            "cifar100": method(stage=Stage(epochs=30, batch=200, least_steps=500)),
+            "omniglot": method(
+                Similarity("conv4-wide", schedule=Schedule(steps=5000, shape="onecycle")),
+                stage=Stage(epochs=120, batch=200, least_steps=500),
+            ),
+            "full": full("resnet18", 25_000, 5),
+            "full-cifar100": full("resnet18", 40_000, 80),
+            "full-omniglot": full("conv4-wide", 19_280, 964),
+        }
+    )

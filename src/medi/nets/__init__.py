@@ -14,7 +14,7 @@ from medi.errors import InputError, unknown_name
 from medi.nets.conv4 import Conv4, WideConv4, WideConv5
 from medi.nets.mlp import MLP
 from medi.nets.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
-from medi.nets.resnet18 import PaddedResNet18, ResNet18, SlimResNet18
+from medi.nets.resnet18 import PaddedResNet18, ResNet18
 from medi.nets.vgg16 import STAGES, VGG16
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "forward_together",
     "last_stage",
     "place",
+    "rebuild",
     "statistics_from",
 ]
 
@@ -39,7 +40,6 @@ NETWORKS: Mapping[str, type[Body]] = MappingProxyType(
         "vgg16": VGG16,
         "resnet18": ResNet18,
         "resnet18-padded": PaddedResNet18,
-        "resnet18-slim": SlimResNet18,
         "mlp": MLP,
     }
 )
@@ -50,11 +50,13 @@ class Network(nn.Module):
 
     Attributes:
         width: Size of the embedding.
+        blueprint: What `build` has to be given to make one of the same shape, JSON-able.
     """
 
-    def __init__(self, body: Body, embedding: int | None = None) -> None:
+    def __init__(self, body: Body, blueprint: Mapping[str, Any]) -> None:
         super().__init__()
-        self.body = body
+        embedding = blueprint["embedding"]
+        self.body, self.blueprint = body, blueprint
         self.head = nn.Identity() if embedding is None else nn.Linear(body.width, embedding)
         self.width = embedding or body.width
 
@@ -71,7 +73,7 @@ def build(
     embedding: int | None = None,
     norm: Norm = "running",
     seed: int = 0,
-    **settings: Any,
+    **options: Any,
 ) -> Network:
     """Build a network on the CPU; the same seed gives the same weights and leaves the global generators alone.
 
@@ -81,7 +83,7 @@ def build(
         embedding: Size of the embedding; None for the network's own.
         norm: "running" for ordinary training, "batch" for statistics of the batch in every mode.
         seed: Seed of the weights.
-        **settings: The network's own settings, such as `hidden` of the MLP.
+        **options: The network's own, such as `hidden` of the MLP.
 
     Returns:
         A network that embeds items (n, *shape) as (n, width). Images are floats as `medi.data.augment.to_float` gives.
@@ -92,8 +94,14 @@ def build(
     _check_shape(name, shape, body.smallest)
     if embedding is not None and embedding < 1:
         raise InputError(f"embedding={embedding} is no size: give at least 1, or None for the network's own.")
+    blueprint = {"name": name, "shape": list(shape), "embedding": embedding, "norm": norm, **options}
     with seeded(seed):
-        return Network(body(shape, norm=norm, **settings), embedding)
+        return Network(body(shape, norm=norm, **options), blueprint)
+
+
+def rebuild(blueprint: Mapping[str, Any]) -> Network:
+    """An untrained network of the same shape as one that was built before."""
+    return build(**{**blueprint, "shape": tuple(blueprint["shape"])})
 
 
 @contextmanager

@@ -1,43 +1,103 @@
-"""Embedding many images with a trained network."""
+"""Embeddings: functions from items to points, each item by itself, that can be saved and loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from medi.data.augment import to_float
+from medi.nets import Network, rebuild
 from medi.runtime.devices import Precision, mixed_precision
 
 BATCH = {"cpu": 256, "cuda": 4096}
-"""Images embedded at a time: large enough to fill the device, small enough for its memory."""
+"""Items embedded at a time: large enough to fill the device, small enough for its memory."""
 
 
-class NetworkEncoder:
-    """A function from images (n, …) to features (n, d) float32, on the device, each image on its own.
+class Embedding(ABC):
+    """Turns each item into a point; Euclidean distances between points are what matters.
 
-    The network is in evaluation mode: what it normalises with was learnt from known classes, never from other images
+    Attributes:
+        kind: Names the class in a saved model.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def network_name(self) -> str | None:
+        """Name of the network behind it; None where there is none."""
+        return None
+
+    @abstractmethod
+    def __call__(self, items: Tensor) -> Tensor:
+        """Points (n, d) of items (n, …): uint8 images, floats that were scaled or augmented, or vectors."""
+
+    @abstractmethod
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON-able facts from which `unpack` makes it again."""
+
+    @classmethod
+    @abstractmethod
+    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
+        """What `pack` took apart, on the CPU; KeyError, TypeError, ValueError or RuntimeError where it is damaged."""
+
+    def exact(self) -> Self:
+        """The same without mixed precision, and in float64 on vectors: a point does not depend on its batch."""
+        return self
+
+
+class NetworkEmbedding(Embedding):
+    """What a network makes of items.
+
+    The network is in evaluation mode: what it normalises with was learnt from known classes, never from other items
     of the same call.
 
     Attributes:
-        model: The network.
+        network: The network, on a device.
+        precision: Of its activations.
     """
 
-    def __init__(self, model: nn.Module, device: torch.device, precision: Precision = "auto") -> None:
-        self.model, self.device, self.precision = model, device, precision
+    kind = "network"
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Features (n, d) of images (n, …)."""
-        self.model.eval()
-        return in_batches(
-            lambda batch: self.model(to_float(batch)).float(), self.device, images, precision=self.precision
-        )
+    def __init__(self, network: Network, precision: Precision = "auto") -> None:
+        self.network, self.precision = network, precision
+
+    @property
+    def network_name(self) -> str:
+        """Name of the network."""
+        return str(self.network.blueprint["name"])
+
+    def __call__(self, items: Tensor) -> Tensor:
+        """Points (n, d) of items (n, …), on the network's device, float32 or wider."""
+        self.network.eval()
+        device = next(self.network.parameters()).device
+        points = in_batches(lambda batch: self.network(to_float(batch)), device, items, precision=self.precision)
+        return points.to(torch.promote_types(points.dtype, torch.float32))
+
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The weights, and how the network is built."""
+        return dict(self.network.state_dict()), {"network": dict(self.network.blueprint)}
+
+    @classmethod
+    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
+        """What `pack` took apart."""
+        return cls(load_weights(rebuild(facts["network"]), tensors)).exact()
+
+    def exact(self) -> Self:
+        """The same without mixed precision, and in float64 on vectors."""
+        vectors = len(self.network.blueprint["shape"]) == 1
+        return type(self)(self.network.double() if vectors else self.network, "float32")
 
 
-def network_encoder(model: nn.Module, device: torch.device, precision: Precision = "auto") -> NetworkEncoder:
-    """The encoder that a trained network is."""
-    return NetworkEncoder(model, device, precision)
+def load_weights(network: Network, weights: Mapping[str, Tensor]) -> Network:
+    """The network with these weights, as wide as they are, in evaluation mode."""
+    if any(tensor.dtype == torch.float64 for tensor in weights.values()):
+        network = network.double()
+    network.load_state_dict(dict(weights))
+    return network.eval()
 
 
 @torch.inference_mode()
@@ -47,7 +107,7 @@ def in_batches(
     """Apply a function to inputs (n, …) a batch at a time, on the device and without gradients; results (n, …)."""
     size = BATCH.get(device.type, BATCH["cpu"])
     parts = []
-    for start in range(0, len(inputs[0]), size):
+    for start in range(0, max(1, len(inputs[0])), size):  # of no items, too, the result has its width
         with mixed_precision(device, precision):
             parts.append(function(*(values[start : start + size].to(device) for values in inputs)))
     return torch.cat(parts)

@@ -88,12 +88,6 @@ class ResNet18(nn.Module):
         return features.mean((2, 3), dtype=torch.promote_types(features.dtype, torch.float32))
 
 
-class SlimResNet18(ResNet18):
-    """The same with a quarter of the channels, for a CPU."""
-
-    widths: ClassVar[tuple[int, ...]] = (16, 32, 64, 128)
-
-
 class PaddedResNet18(ResNet18):
     """The same with shortcuts that learn nothing, as the authors of RS have it."""
 

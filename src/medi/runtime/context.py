@@ -10,6 +10,13 @@ import torch
 from medi.runtime.progress import Reporter, Silent
 
 
+class Stopwatch:
+    """Adds up what trainings took, those before an interruption included."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+
 @dataclass(frozen=True)
 class Context:
     """Where a training is done and who watches: the same for every method.
@@ -20,6 +27,7 @@ class Context:
         folder: Where checkpoints and logs go and are looked for; nothing is kept without one.
         reporter: Shows progress.
         checkpoint_seconds: Time between two checkpoints.
+        stopwatch: Adds up the time of all trainings done here.
     """
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -27,6 +35,7 @@ class Context:
     folder: Path | None = None
     reporter: Reporter = field(default_factory=Silent)
     checkpoint_seconds: float = 20.0
+    stopwatch: Stopwatch = field(default_factory=Stopwatch, compare=False)
 
     def generator(self, stream: int = 0) -> torch.Generator:
         """A fresh generator on the device; different streams are independent."""

@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from medi.methods.cata_views import Views
 from medi.tasks.episodes import Task, UniformSampler
+
+
+@dataclass(frozen=True)
+class Views:
+    """The views of items.
+
+    Attributes:
+        log_probabilities: (n, M) what each head gives each item's own label.
+        seconds: What finding them took.
+    """
+
+    log_probabilities: Tensor
+    seconds: float = 0.0
+
+    @property
+    def view(self) -> Tensor:
+        """(n,) int64, the dominating view of each item (Eq. 2)."""
+        return self.log_probabilities.argmax(1)
+
+    @property
+    def ranks(self) -> Tensor:
+        """(n, M) int64, place of each view in an item's own order: 0 for its dominating view, 1 for the next."""
+        return self.log_probabilities.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+
+    @property
+    def sizes(self) -> Tensor:
+        """(M,) int64, items in each view."""
+        return torch.bincount(self.view, minlength=self.log_probabilities.shape[1])
+
+    def coverage(self, labels: Tensor, n_classes: int) -> Tensor:
+        """(M,) float, share of the classes that have an item in each view."""
+        there = torch.zeros(len(self.sizes), n_classes, device=labels.device)
+        there[self.view, labels] = 1
+        return there.mean(1)
 
 
 class CataSampler(UniformSampler):
@@ -22,8 +57,6 @@ class CataSampler(UniformSampler):
         observations: Observed items of each class.
         queries: Items of each class to ask about.
         names: Class names for messages.
-        soft: Draw items by the probability that the view's head gives them, rather than by their dominating view.
-        broad: Draw every class as often, rather than those first of which a view has enough: more classes, more top-up.
     """
 
     def __init__(
@@ -34,20 +67,16 @@ class CataSampler(UniformSampler):
         observations: int,
         queries: int,
         names: tuple[str, ...] | None = None,
-        *,
-        soft: bool = False,
-        broad: bool = False,
     ) -> None:
         super().__init__(labels, way, observations, queries, names)
-        self.views, self.soft = views, soft
+        self.views = views
         self._ranks = views.ranks
         self._sizes = views.sizes.float()
         own = torch.zeros(len(self._sizes), len(self.classes), dtype=torch.int64, device=labels.device)
         labelled = labels >= 0
         places = torch.searchsorted(self.classes, labels[labelled])
         own.index_put_((views.view[labelled], places), torch.ones_like(places), accumulate=True)
-        enough = own >= (0 if broad else observations + queries)
-        self._enough = enough.float()  # (views, classes): no need to top up
+        self._enough = (own >= observations + queries).float()  # (views, classes): no need to top up
 
     def sample(self, tasks: int, generator: torch.Generator) -> Task:
         """Draw a batch of tasks, each from one view."""
@@ -60,11 +89,7 @@ class CataSampler(UniformSampler):
         rows = self._pick_classes(self._random(tasks, len(self.classes), generator=generator) + self._enough[view])
         candidates, of_view = self._items[rows], view[:, None, None]
         random = self._random(*candidates.shape, generator=generator)
-        if self.soft:
-            gumbel = -(-random.clamp(min=1e-20).log()).log()
-            keys = self.views.log_probabilities[candidates, of_view] + gumbel
-        else:
-            keys = random - self._ranks[candidates, of_view]  # a view's own items come before all others
+        keys = random - self._ranks[candidates, of_view]  # a view's own items come before all others
         return self._mixed(self._pick_items(rows, keys), generator), view
 
     def topped_up(self, tasks: int = 200) -> float:

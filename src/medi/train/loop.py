@@ -74,7 +74,7 @@ def train(
     context: Context,
     *,
     title: str,
-    settings: Mapping[str, Any],
+    identity: Mapping[str, Any],
     validation: Validation | None = None,
 ) -> float:
     """Train a model in place, or take it from the context's folder where it was trained before.
@@ -85,13 +85,13 @@ def train(
         schedule: Length and rates.
         context: Device, seed, folder and progress.
         title: A short name: in the progress bar, and of the checkpoint's and the log's files.
-        settings: JSON-able, all that the training depends on beside the schedule and the seed.
+        identity: JSON-able, all that the training depends on beside the schedule and the seed.
         validation: Scores the model on the way.
 
     Returns:
         Seconds the training took, those before an interruption included.
     """
-    run = _Run(model, loss, schedule, context, title, settings, validation)
+    run = _Run(model, loss, schedule, context, title, identity, validation)
     # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
     with torch.random.fork_rng([context.device] if context.device.type == "cuda" else []):
         torch.manual_seed(context.seed)
@@ -100,6 +100,7 @@ def train(
             if run.step < schedule.steps:
                 run.fit_loop()
     model.eval()
+    context.stopwatch.seconds += run.seconds
     return run.seconds
 
 
@@ -115,22 +116,22 @@ class _Run:
         schedule: Schedule,
         context: Context,
         title: str,
-        settings: Mapping[str, Any],
+        identity: Mapping[str, Any],
         validation: Validation | None,
     ) -> None:
         self.model, self.loss, self.schedule, self.context, self.title = model, loss, schedule, context, title
         self.validation = validation
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
-        self.settings = json.loads(json.dumps({**settings, "schedule": asdict(schedule)}))
+        self.identity = json.loads(json.dumps({**identity, "schedule": asdict(schedule)}))
         self.step = 0
         self.seconds = 0.0
         self.generator = context.generator()
         self.optimiser = schedule.make_optimiser(model)
         # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
         # The device is part of that: random draws differ between devices.
-        identity = json.dumps([self.settings, context.seed, context.device.type], sort_keys=True)
-        digest = sha256(identity.encode()).hexdigest()[:12]
+        named = json.dumps([self.identity, context.seed, context.device.type], sort_keys=True)
+        digest = sha256(named.encode()).hexdigest()[:12]
         self.folder = context.folder if ranks.is_first() else None  # one rank writes, and reads for all
         self.checkpoint = self.folder / f"{title}-{digest}.safetensors" if self.folder else None
         self.log = self.folder / f"{title}-{digest}.jsonl" if self.folder else None
@@ -222,7 +223,7 @@ class _Run:
         if self.checkpoint is None:
             return
         tensors = with_prefix("model", self.model.state_dict())
-        facts: dict[str, Any] = {"step": self.step, "seconds": self.seconds, "settings": self.settings}
+        facts: dict[str, Any] = {"step": self.step, "seconds": self.seconds, "identity": self.identity}
         if self.step < self.schedule.steps:
             slots, facts["optimiser"] = pack_optimiser(self.optimiser)
             tensors |= with_prefix("optimiser", slots) | with_prefix("best", self.best)
@@ -248,7 +249,7 @@ class _Run:
             return
         path = self.checkpoint or Path(self.title)
         tensors, facts = unpack_checkpoint(content, path)
-        if facts.get("settings") != self.settings:
+        if facts.get("identity") != self.identity:
             raise InputError(f"{path} was trained with other settings: choose another folder, or delete it.")
         self.model.load_state_dict(under_prefix("model", tensors))
         self.step, self.seconds = int(facts["step"]), float(facts["seconds"])

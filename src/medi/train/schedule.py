@@ -23,8 +23,11 @@ class Schedule:
         rate: Largest learning rate.
         optimiser: adam (with decoupled weight decay), or sgd with Nesterov momentum 0.9.
         decay: Weight decay.
-        shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down).
+        shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down);
+            drops (times `drop` at each of `drop_at`).
         halve_every: Steps between two halvings.
+        drop_at: Shares of the length after which the rate drops, 0.6 for after six tenths of the steps.
+        drop: What the rate is multiplied by each time.
         clip: Largest norm of the gradient, or none.
         factors: Other rates for some parameters, as factors by the first part of their name.
         precision: bfloat16 where the device likes it (auto), or one of the two everywhere.
@@ -34,8 +37,10 @@ class Schedule:
     rate: float = 1e-3
     optimiser: Literal["adam", "sgd"] = "adam"
     decay: float = 0.0
-    shape: Literal["constant", "halve", "cosine", "onecycle"] = "cosine"
+    shape: Literal["constant", "halve", "cosine", "onecycle", "drops"] = "cosine"
     halve_every: int = 2000
+    drop_at: tuple[float, ...] = ()
+    drop: float = 0.1
     clip: float | None = None
     precision: Precision = "auto"
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -48,6 +53,8 @@ class Schedule:
                 return self.rate
             case "halve":
                 return self.rate * 0.5 ** (step // self.halve_every)
+            case "drops":
+                return self.rate * self.drop ** sum(step >= round(share * self.steps) for share in self.drop_at)
             case "cosine":
                 return self.rate * 0.5 * (1 + math.cos(math.pi * done))
             case "onecycle":
@@ -67,20 +74,3 @@ class Schedule:
 
     def _factor(self, name: str) -> float:
         return self.factors.get(name.split(".")[0], 1.0)
-
-
-@dataclass(frozen=True)
-class Drops(Schedule):
-    """A rate that drops at given shares of the length, as published recipes have it; `shape` means nothing here.
-
-    Attributes:
-        at: Shares of the length, 0.6 for after six tenths of the steps.
-        drop: What the rate is multiplied by each time.
-    """
-
-    at: tuple[float, ...] = ()
-    drop: float = 0.1
-
-    def rate_at(self, step: int) -> float:
-        """The learning rate of a step, counted from 0."""
-        return self.rate * self.drop ** sum(step >= round(share * self.steps) for share in self.at)

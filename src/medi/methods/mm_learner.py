@@ -1,0 +1,206 @@
+"""MM's discovery: adapt to each bag by the inner steps, then read off the clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor
+
+from medi.cluster.balanced import balanced_kmeans
+from medi.cluster.groups import group_means
+from medi.cluster.kmeans import kmeans, squared_distances
+from medi.data.augment import to_float
+from medi.data.imageset import ImageSet
+from medi.errors import InputError
+from medi.methods.base import Clustering, Learner, Plan
+from medi.methods.embedding import Grouping, best_temperature, prepare
+from medi.methods.inner_steps import Clusterer, InnerSteps, adapt
+from medi.methods.mm_clusters import AdaptedCentres, AdaptedNetwork, HeadClustering
+from medi.methods.pair_losses import label_pairs
+from medi.metrics import score_episodes
+from medi.nets import Network, rebuild, statistics_from
+from medi.nets.embed import Embedding, in_batches, load_weights
+from medi.runtime.devices import tensor_float32
+from medi.tasks.episodes import UniformSampler
+from medi.train.checkpoint import under_prefix, with_prefix
+from medi.train.loop import Validation
+
+WATCH_EVERY_TASKS, WATCHED_TASKS = 200, 10
+"""After so many training tasks, discovery is scored on so many tasks."""
+MOST_ADAPTED = 1000
+"""Of larger bags so many items, drawn at random, take part in the inner steps and the clustering."""
+REFERENCE_ITEMS = 256
+"""Known items, at most, whose statistics normalise an item that is embedded by itself."""
+
+
+class MMLearner(Learner):
+    """Adapts to each bag by the inner steps it was trained for.
+
+    Args:
+        model: The network.
+        plan: Number and sizes of the classes to come.
+        inner: The steps.
+        readout: head or cluster.
+        grouping: How the embedding is clustered, where it is.
+        known: The known classes.
+    """
+
+    def __init__(
+        self,
+        model: Clusterer,
+        plan: Plan,
+        inner: InnerSteps,
+        readout: Literal["head", "cluster"],
+        grouping: Grouping,
+        known: ImageSet,
+    ) -> None:
+        self.model, self.plan, self.inner, self.readout, self.grouping = model, plan, inner, readout, grouping
+        self.embedding = ReferenceEmbedding.of(model.body, known)
+        self.network = self.embedding.network_name
+        self.balanced = readout == "cluster" and grouping.balanced and plan.equal_sizes
+        self.temperature = 1.0
+
+    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
+        """Take the inner steps on every bag at once, then read off the clusters."""
+        adapted = self._checked(self.adapt(encoded, bag[:, self._part(bag)]), k)
+        if self.readout == "head":
+            return _of_all(HeadClustering(adapted), encoded, bag)
+        points = self._points(adapted)
+        partition = (balanced_kmeans if self.balanced else kmeans)(points, k, generator=generator)
+        return _of_all(self._centred(adapted, points, partition.labels, partition.centres), encoded, bag)
+
+    def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
+        """The same steps with the true groups as pair labels, and the groups' centres."""
+        which = self._part(bag)
+        groups = groups[:, which]
+        adapted = self._checked(self.adapt(encoded, bag[:, which], label_pairs(groups)), k)
+        if self.readout == "head":
+            return _of_all(HeadClustering(adapted), encoded, bag)
+        points = self._points(adapted)
+        return _of_all(self._centred(adapted, points, groups, group_means(points, groups, k)), encoded, bag)
+
+    def adapt(self, encoded: Tensor, bag: Tensor, similar: Tensor | None = None) -> AdaptedNetwork:
+        """The network after the inner steps on each bag (episodes, n), by rank or by pair labels (episodes, n, n)."""
+        start = {name: value.detach() for name, value in self.model.named_parameters()}
+        observations = to_float(encoded[bag])
+        with tensor_float32(True):
+            parameters = adapt(self.model, start, observations, self.inner, similar)
+        return AdaptedNetwork(self.model, parameters, observations, self.inner.precision)
+
+    def calibrate(self, known: ImageSet) -> None:
+        """Find the temperature under which the queries of known tasks are likeliest to be near their own centres."""
+        if self.readout == "head":
+            return  # the head's own probabilities are its confidence
+        plan, way = self.plan, min(self.plan.way, known.n_classes)
+        sampler = UniformSampler(known.labels, way, plan.observations, plan.queries, known.class_names)
+        task = sampler.sample(WATCHED_TASKS, plan.context.generator(stream=1))
+        adapted = self.adapt(known.images, task.support.flatten(1))
+        points = self._points(adapted)
+        centres = points.view(len(points), way, -1, points.shape[2]).mean(2)
+        queries = prepare(adapted.embed(known.images, task.query.flatten(1)), self.grouping)
+        distances = squared_distances(queries, centres).flatten(0, 1)
+        self.temperature = best_temperature(distances, task.query_labels.flatten(), points.shape[2])
+
+    def watch(self, classes: ImageSet, tasks: int, name: str) -> Validation:
+        """Score discovery on the same few tasks now and then, for the log: no weights are chosen by it."""
+        plan = self.plan
+        way = min(plan.way, classes.n_classes)
+        sampler = UniformSampler(classes.labels, way, plan.observations, plan.queries, classes.class_names)
+
+        def score() -> float:
+            task = sampler.sample(WATCHED_TASKS, plan.context.generator(stream=2))
+            adapted = self.adapt(classes.images, task.support.flatten(1))
+            answers = HeadClustering(adapted).assign(classes.images, task.query.flatten(1)).labels
+            return float(score_episodes(task.query_labels.cpu(), answers.cpu()).acc.mean())
+
+        return Validation(max(1, WATCH_EVERY_TASKS // tasks), score, keep_best=False, name=name)
+
+    def _part(self, bag: Tensor) -> slice | Tensor:
+        """Which items of bags (episodes, n) take part: all, or as many as fit."""
+        count = bag.shape[1]
+        if count <= MOST_ADAPTED:
+            return slice(None)
+        generator = self.plan.context.generator(stream=3)
+        return torch.randperm(count, generator=generator, device=generator.device)[:MOST_ADAPTED].to(bag.device)
+
+    def _checked(self, adapted: AdaptedNetwork, k: int) -> AdaptedNetwork:
+        if self.readout == "head" and k != self.plan.way:
+            raise InputError(
+                f"this learner's head was trained to tell {self.plan.way} classes apart, not {k}: train it for {k}, "
+                "or read clusters off the embedding (readout='cluster')."
+            )
+        if not all(bool(value.isfinite().all()) for value in adapted.parameters.values()):
+            raise InputError(
+                f"{self.inner.steps} inner steps of rate {self.inner.rate:g} diverged on the observations: lower it."
+            )
+        return adapted
+
+    def _points(self, adapted: AdaptedNetwork) -> Tensor:
+        """Prepared embeddings (episodes, n, d) of the observations."""
+        return prepare(adapted.respond(adapted.observations[:, :0])[0], self.grouping)
+
+    def _centred(self, adapted: AdaptedNetwork, points: Tensor, labels: Tensor, centres: Tensor) -> Clustering:
+        return AdaptedCentres(
+            adapted, self.grouping, points, labels, centres, temperature=self.temperature, balanced=self.balanced
+        )
+
+
+def _of_all(clustering: Clustering, encoded: Tensor, bag: Tensor) -> Clustering:
+    """The clustering with an answer for every item of bags (episodes, n), those that took no part included."""
+    if clustering.labels.shape != bag.shape:
+        clustering.labels, clustering.confidence = clustering.assign(encoded, bag)
+    return clustering
+
+
+class ReferenceEmbedding(Embedding):
+    """What a network whose batches normalise themselves makes of an item beside a fixed batch of known items.
+
+    Attributes:
+        network: Before any inner step, on a device.
+        reference: (n, …), the items whose statistics normalise all others.
+    """
+
+    kind = "reference"
+
+    def __init__(self, network: Network, reference: Tensor) -> None:
+        self.network, self.reference = network, reference
+
+    @classmethod
+    def of(cls, network: Network, known: ImageSet) -> Self:
+        """Beside known items from all over the set."""
+        return cls(network, known.images[:: -(-len(known) // REFERENCE_ITEMS)])
+
+    @property
+    def network_name(self) -> str:
+        """Name of the network."""
+        return str(self.network.blueprint["name"])
+
+    def __call__(self, items: Tensor) -> Tensor:
+        """Points (n, d) of items (n, …)."""
+        weight = next(self.network.parameters())
+        reference = to_float(self.reference).to(weight)
+
+        def embed(batch: Tensor) -> Tensor:
+            with statistics_from(self.network, len(reference)):
+                points: Tensor = self.network(torch.cat([reference, to_float(batch).to(weight)]))
+            return points[len(reference) :]
+
+        return in_batches(embed, weight.device, items, precision="float32")
+
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The weights, how the network is built, and the reference."""
+        tensors = with_prefix("network", self.network.state_dict()) | {"reference": self.reference}
+        return tensors, {"network": dict(self.network.blueprint)}
+
+    @classmethod
+    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
+        """What `pack` took apart."""
+        network = load_weights(rebuild(facts["network"]), under_prefix("network", tensors))
+        return cls(network, tensors["reference"])
+
+    def exact(self) -> Self:
+        """The same in float64 on vectors."""
+        vectors = len(self.network.blueprint["shape"]) == 1
+        return type(self)(self.network.double(), self.reference) if vectors else self

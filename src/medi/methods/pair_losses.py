@@ -1,0 +1,69 @@
+"""Losses of pairs of items: which pairs are alike, and what it costs to cluster them otherwise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+EPS = 1e-7
+"""Keeps logarithms of probabilities finite."""
+MARGIN = 2.0
+"""KCL pushes dissimilar pairs apart until their divergence is as large."""
+
+
+def rank_pairs(features: Tensor, top: int) -> Tensor:
+    """Which items (…, n, d) share the same set of `top` largest features: (…, n, n) of ones and zeros."""
+    largest = features.topk(min(top, features.shape[-1])).indices
+    member = torch.zeros_like(features).scatter(-1, largest, 1.0)
+    return (member @ member.mT > largest.shape[-1] - 0.5).to(features.dtype)
+
+
+def label_pairs(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Which items share their label (…, n): (…, n, n) of ones and zeros."""
+    return (labels[..., :, None] == labels[..., None, :]).to(dtype)
+
+
+def likelihood_loss(logits: Tensor, similar: Tensor) -> Tensor:
+    """Eq. 3 of the paper, MCL's loss: binary cross-entropy of p_i . p_j over all ordered pairs, i = j included.
+
+    Args:
+        logits: (…, n, clusters).
+        similar: (…, n, n) of ones and zeros.
+
+    Returns:
+        The mean over pairs, (…).
+    """
+    p = logits.softmax(-1)
+    together = (p @ p.mT).clamp(EPS, 1 - EPS)
+    return -(similar * together.log() + (1 - similar) * (1 - together).log()).mean((-2, -1))
+
+
+def divergence_loss(logits: Tensor, similar: Tensor) -> Tensor:
+    """KCL's loss: mean over ordered pairs of D = KL(p_i || p_j) where similar and max(0, 2 - D) where not.
+
+    p_i takes no gradient.
+
+    Args:
+        logits: (n, k).
+        similar: (n, n) of ones and zeros.
+    """
+    log_p = logits.log_softmax(-1)
+    fixed = log_p.detach()
+    p = fixed.exp()
+    divergence = (p * fixed).sum(-1, keepdim=True) - p @ log_p.mT
+    return torch.where(similar > 0.5, divergence, (MARGIN - divergence).relu()).mean()
+
+
+def two_view_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
+    """RS's loss: binary cross-entropy of p_i . p'_j over all ordered pairs; zero for no items at all.
+
+    Args:
+        p: (n, k) probabilities of one view.
+        other: (n, k) probabilities of another view.
+        similar: (n, n) of ones and zeros.
+    """
+    if not len(p):
+        return p.sum()  # a mean of nothing would not be a number
+    together = (p @ other.mT).clamp(max=1)  # it may round up
+    # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
+    return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()

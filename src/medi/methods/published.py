@@ -1,0 +1,16 @@
+"""Pretraining that DTC and RS share."""
+
+from __future__ import annotations
+
+from medi.methods.pretraining import Pretraining
+from medi.train.schedule import Schedule
+
+CPU = Pretraining("classes", "conv4", batch=128, schedule=Schedule(steps=80, rate=3e-3, shape="onecycle"))
+CHARACTERS_FULL = Pretraining(
+    "prototypes", "conv4-wide", batch=200, schedule=Schedule(steps=20_000, shape="halve", halve_every=4000)
+)
+
+
+def characters(steps: int) -> Pretraining:
+    """On Omniglot, both learn from prototypes first; so many steps."""
+    return Pretraining("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps))
