@@ -85,11 +85,11 @@ def run_command(
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
     from medi.bench.terminal import show_lines
+    from medi.runtime import ranks
     from medi.runtime.devices import choose_device
     from medi.runtime.local_workers import Jobs
     from medi.runtime.progress import Reporter, Silent
     from medi.runtime.ray_workers import OnRay
-    from medi.runtime import ranks
 
     # Ray's workers look for devices on their own machines.
     chosen = choose_device(device) if ray is None else torch.device("cpu")

@@ -12,6 +12,7 @@ from medi.errors import unknown_name
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
 from medi.methods.dtc import DTC
 from medi.methods.embedding import PixelEmbedding
+from medi.methods.from_file import MARK, method_from_file
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
 from medi.methods.mcl import MCL
@@ -35,7 +36,9 @@ _EMBEDDINGS: Mapping[str, type[Embedding]] = MappingProxyType(
 
 
 def method_of(name: str) -> type[Method]:
-    """The method of a name; an unknown name is an error that suggests the nearest."""
+    """The method of a name, or of `path/to/file.py:Name`; an unknown name is an error that suggests the nearest."""
+    if MARK in name:
+        return method_from_file(name)
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     return METHODS[name]

@@ -187,16 +187,17 @@ class Method(ABC):
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         one_way: Whether a learner tells only as many classes apart as its plan says.
         trains_on_observations: Whether clusters come from training on the bag, not from the embedding alone.
-        presets: Its named settings; `default` must be among them. One named like a dataset is the default there.
+        presets: Its named settings, `default` among them; without any, that is what its fields say. One named like a
+            dataset is the default there.
         default_for_all: The preset that `default` stands for where everything is observed, by dataset.
     """
 
     name: ClassVar[str]
-    version: ClassVar[int] = 1
+    version: ClassVar[int | str] = 1
     takes_sampler: ClassVar[bool] = False
     one_way: ClassVar[bool] = False
     trains_on_observations: ClassVar[bool] = False
-    presets: ClassVar[Mapping[str, Any]]
+    presets: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     default_for_all: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
@@ -208,8 +209,9 @@ class Method(ABC):
             dataset: Of a benchmark; None for settings that are not for any.
             everything: Whether all images of the novel classes are observed, not a few.
         """
-        if name not in cls.presets:
-            raise unknown_name(f"config of {cls.name}", name, cls.presets)
+        presets = cls.presets or {"default": cls()}
+        if name not in presets:
+            raise unknown_name(f"config of {cls.name}", name, presets)
         if name == "default" and everything and dataset is not None:
             name = cls.default_for_all.get(dataset, name)
         wanted = [name]
@@ -218,7 +220,7 @@ class Method(ABC):
             wanted = [dataset, *(["cpu"] if generated else []), name]
         elif name == "full":
             wanted = [f"full-{dataset}", name]
-        found: Self = next(cls.presets[one] for one in wanted if one in cls.presets)
+        found: Self = next(presets[one] for one in wanted if one in presets)
         return found
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:

@@ -6,24 +6,25 @@ Shared by every method whose learning ends in an embedding (K-means, MP, medi).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from medi.cluster.balanced import assign_balanced, balanced_kmeans
 from medi.cluster.groups import group_means
-from medi.cluster.kmeans import kmeans, squared_distances
+from medi.cluster.kmeans import describe, kmeans, squared_distances
 from medi.cluster.neighbours import towards_neighbours
 from medi.cluster.transductive import refine
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
-from medi.nets.embed import Embedding
+from medi.methods.base import AT_DISCOVERY, Assignment, Clustering, Learner, Method, Plan
+from medi.nets import Network
+from medi.nets.embed import Embedding, NetworkEmbedding, in_batches
 from medi.tasks.episodes import UniformSampler
 
 CALIBRATION_TASKS = 20
@@ -119,15 +120,16 @@ class EmbeddingLearner(Learner):
     """Clusters what an embedding makes of images.
 
     Args:
+        method: How points become clusters.
         embedding: (n, …) images to (n, d) float32 points, in batches of its own choosing.
         known: The known classes; they calibrate the confidence.
         plan: Size of the tasks to come.
-        grouping: How points become clusters.
     """
 
-    def __init__(self, embedding: Embedding, known: ImageSet, plan: Plan, grouping: Grouping) -> None:
-        self.embedding, self.grouping, self.network = embedding, grouping, embedding.network_name
-        self.balanced = grouping.balanced and plan.equal_sizes
+    def __init__(self, method: EmbeddingMethod, embedding: Embedding, known: ImageSet, plan: Plan) -> None:
+        self.method, self.grouping = method, method.grouping
+        self.embedding, self.network = embedding, embedding.network_name
+        self.balanced = method.grouping.balanced and plan.equal_sizes
         self.temperature = self._calibrated(known, plan)
 
     def encode(self, images: Tensor) -> Tensor:
@@ -137,17 +139,18 @@ class EmbeddingLearner(Learner):
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
         """Cluster the points of each bag."""
         points = prepare(encoded[bag], self.grouping)
-        cluster = balanced_kmeans if self.balanced else kmeans
-        partition = cluster(points, k, generator=generator)
-        return self._clustering(points, partition.labels, partition.centres, self.temperature)
+        labels = self.method.group(points, k, generator, self.balanced)
+        return self._clustering(points, labels, describe(points, labels, k).centres)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> CentreClustering:
         """Centres of the true groups."""
         points = prepare(encoded[bag], self.grouping)
-        return self._clustering(points, groups, group_means(points, groups, k), self.temperature)
+        return self._clustering(points, groups, group_means(points, groups, k))
 
-    def _clustering(self, points: Tensor, labels: Tensor, centres: Tensor, temperature: float) -> CentreClustering:
-        return CentreClustering(self.grouping, points, labels, centres, temperature=temperature, balanced=self.balanced)
+    def _clustering(self, points: Tensor, labels: Tensor, centres: Tensor) -> CentreClustering:
+        return CentreClustering(
+            self.grouping, points, labels, centres, temperature=self.temperature, balanced=self.balanced
+        )
 
     def _calibrated(self, known: ImageSet, plan: Plan) -> float:
         """The temperature under which tasks of known classes are most likely.
@@ -183,22 +186,70 @@ def best_temperature(distances: Tensor, labels: Tensor, width: int) -> float:
     return float(torch.maximum(grid[int(torch.stack(losses).argmin())], coldest))
 
 
+@dataclass(frozen=True)
 class EmbeddingMethod(Method):
-    """A method whose learning ends in an embedding.
+    """A method whose learning ends in an embedding: it defines `learn` and, where it wants, `group`.
 
     Attributes:
-        grouping: How points become clusters; a field of the method's settings.
+        grouping: How points become clusters.
     """
 
-    grouping: Grouping
+    grouping: Grouping = field(default_factory=Grouping, kw_only=True, metadata=AT_DISCOVERY)
 
     @abstractmethod
-    def learn(self, known: ImageSet, plan: Plan) -> Embedding:
-        """What the known classes teach: a function from images (n, …) to points (n, d)."""
+    def learn(self, known: ImageSet, plan: Plan) -> Embedding | nn.Module | Callable[[Tensor], Tensor]:
+        """What the known classes teach.
+
+        Returns:
+            An `Embedding`, which can be saved; or any network, or any function from images (n, …) to points (n, d).
+        """
+
+    def group(self, points: Tensor, k: int, generator: torch.Generator, equal_sizes: bool) -> Tensor:
+        """Labels (episodes, n), 0 to k - 1, of points (episodes, n, d); `equal_sizes`: groups are equally large."""
+        cluster = balanced_kmeans if equal_sizes else kmeans
+        return cluster(points, k, generator=generator).labels
 
     def make_learner(self, known: ImageSet, plan: Plan) -> EmbeddingLearner:
         """Learn an embedding and calibrate confidences in it."""
-        return EmbeddingLearner(self.learn(known, plan), known, plan, self.grouping)
+        return EmbeddingLearner(self, as_embedding(self.learn(known, plan), plan.context.device), known, plan)
+
+
+def as_embedding(learnt: Embedding | nn.Module | Callable[[Tensor], Tensor], device: torch.device) -> Embedding:
+    """What a method learnt, as an embedding."""
+    if isinstance(learnt, Embedding):
+        return learnt
+    if isinstance(learnt, Network):
+        return NetworkEmbedding(learnt)
+    if isinstance(learnt, nn.Module):
+        network = learnt.to(device).eval()
+        return FunctionEmbedding(lambda items: in_batches(lambda batch: network(to_float(batch)), device, items))
+    return FunctionEmbedding(learnt)
+
+
+class FunctionEmbedding(Embedding):
+    """Any function from items (n, …) to points (n, d); it cannot be saved."""
+
+    kind = "function"
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.function = function
+
+    def __call__(self, items: Tensor) -> Tensor:
+        """Points (n, d) of items (n, …)."""
+        points = self.function(items).flatten(1)
+        return points.to(torch.promote_types(points.dtype, torch.float32))
+
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Say why not."""
+        raise InputError(
+            "a function cannot be saved: let the method's `learn` return a network of medi.nets.build, "
+            "or an Embedding with pack and unpack."
+        )
+
+    @classmethod
+    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
+        """There is nothing to unpack."""
+        raise ValueError("a function is never saved")
 
 
 class PixelEmbedding(Embedding):

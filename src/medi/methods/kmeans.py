@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from medi.data.imageset import ImageSet
-from medi.methods.base import AT_DISCOVERY, Plan
-from medi.methods.embedding import EmbeddingMethod, Grouping, PixelEmbedding
+from medi.methods.base import Plan
+from medi.methods.embedding import EmbeddingMethod, PixelEmbedding
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.nets.embed import Embedding, NetworkEmbedding
 
@@ -19,13 +19,11 @@ class KMeans(EmbeddingMethod):
 
     Attributes:
         pretraining: What a network learns from the known classes first; None clusters pixels.
-        grouping: How points become clusters.
     """
 
     name: ClassVar[str] = "kmeans"
 
     pretraining: Pretraining | None = None
-    grouping: Grouping = field(default_factory=Grouping, metadata=AT_DISCOVERY)
 
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
         """Train the network where there is one; pixels need nothing."""

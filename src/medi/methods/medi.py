@@ -70,7 +70,9 @@ class Medi(EmbeddingMethod):
 
     members: tuple[Member, ...] = (Member((supervised(1500),)),)
     readout: Readout = field(default_factory=Readout, metadata=AT_DISCOVERY)
-    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True, recluster=True), metadata=AT_DISCOVERY)
+    grouping: Grouping = field(
+        default_factory=lambda: Grouping(balanced=True, recluster=True), kw_only=True, metadata=AT_DISCOVERY
+    )
 
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
         """Train every network, one after the other, then take statistics of what they make of known images."""
@@ -121,7 +123,7 @@ Medi.presets = MappingProxyType(
         "cifar100": Medi(
             3 * (Member((supervised(2500), _TASKS), "none", _PHOTO),),
             Readout(shift=1, flip=True),
-            Grouping(balanced=True, recluster=True, neighbours=10),
+            grouping=Grouping(balanced=True, recluster=True, neighbours=10),
         ),
         "omniglot": Medi(3 * (Member((supervised(1000),)),), Readout(turned=True)),
     }

@@ -60,7 +60,7 @@ class MP(EmbeddingMethod):
     augmented: bool = True
     pretraining: Pretraining | None = None
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
-    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True), metadata=AT_DISCOVERY)
+    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True), kw_only=True, metadata=AT_DISCOVERY)
 
     def __post_init__(self) -> None:
         if self.pretraining and (self.pretraining.network, None) != (self.network, self.embedding):
