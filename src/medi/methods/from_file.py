@@ -35,7 +35,9 @@ def method_from_file(text: str) -> type[Method]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise InputError(f"--method {text}: {path} cannot be imported ({type(error).__name__}: {error}).") from error
-    found = {key: value for key, value in vars(module).items() if _is_method(value, module_name)}
+    found: dict[str, type[Method]] = {
+        key: value for key, value in vars(module).items() if _is_method(value, module_name)
+    }
     if name not in found:
         there = f"it has {', '.join(sorted(found))}" if found else "it has no subclass of medi.methods.Method"
         raise InputError(f"--method {text}: {path} has no method {name}; {there}.")
