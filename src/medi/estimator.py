@@ -29,7 +29,7 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     Parameters:
         n_classes: Number of novel classes, or "auto" to estimate it, calibrated on the known classes.
         method: A name in `medi.methods.METHODS`.
-        network: What a method trains on images, "conv4" or "resnet18"; of no meaning for vectors.
+        network: What a method trains on images, "conv4" or "resnet18"; not used for vectors.
         device: "cpu", "cuda" or "auto".
         random_state: Seed of every random draw; an int, a `RandomState` or None.
 
@@ -38,8 +38,8 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             `len(classes_)` + the number of their group.
         classes_: The known classes, sorted.
         n_classes_: Number of groups found among the novel items.
-        discovery_: All that is said of the novel items: confidence, how the number was chosen, diagnosis.
-        recogniser_: What `predict` and `recognise` ask; it can be saved.
+        discovery_: All results on the novel items: confidence, how their number was chosen, diagnosis.
+        recogniser_: What `predict` and `recognise` use; it can be saved.
         n_features_in_: Features of a vector; channels of an image.
 
     Examples:
@@ -80,10 +80,10 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             tuple(str(name) for name in self.classes_),
         )
         try:
-            settings = DiscoveryConfig(classes=_whole(self.n_classes), method=self.method, network=self.network)
+            config = DiscoveryConfig(classes=_whole(self.n_classes), method=self.method, network=self.network)
             context = Context(device=choose_device(self.device), seed=self._seed())
             found: tuple[Discovery, Recogniser] = discover_groups(
-                known, items[torch.from_numpy(novel)], settings, context
+                known, items[torch.from_numpy(novel)], config, context
             )
         except InputError as error:  # scikit-learn's contract: bad input is a ValueError
             raise ValueError(str(error)) from error
@@ -103,12 +103,12 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         return np.where(nearest < k, nearest + known, nearest - k)
 
     def recognise(self, X: ArrayLike) -> list[Recognised]:
-        """What each item is taken for: a discovered group, a known class, or none of these, which `predict` lacks."""
+        """Recognise each item as a discovered group, a known class, or none of these, which `predict` never answers."""
         check_is_fitted(self)
         return self.recogniser_.recognise(self._items(X, reset=False))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Items as points (n, e) whose Euclidean distances are what was clustered by."""
+        """Items as points (n, e); clustering uses the Euclidean distances between them."""
         check_is_fitted(self)
         points: NDArray[np.float64] = self.recogniser_.representation(self._items(X, reset=False)).numpy()
         return points

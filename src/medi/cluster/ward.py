@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
@@ -71,9 +70,3 @@ def by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return rank[dense].astype(np.int64)
-
-
-def means(points: Tensor, labels: Tensor, k: int) -> Tensor:
-    """Mean (k, d) of the points (n, d) of each label (n,); every label 0 to k - 1 must occur."""
-    total = torch.zeros(k, points.shape[1], dtype=points.dtype, device=points.device).index_add_(0, labels, points)
-    return total / torch.bincount(labels, minlength=k)[:, None]

@@ -1,16 +1,21 @@
-"""What known classes say of directions in a feature space: how far they spread inside, and how far apart they are."""
+"""Matrices that make distances between features suit the known classes: whitening, and weights of directions."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from medi.cluster.groups import group_sums
+
 NOTHING = 1e-9
 """Part of the variance inside classes below which a variance is taken for rounding."""
 
+ROWS = 8192
+"""Features that are held as float64 at a time."""
+
 
 def whitening(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
-    """The symmetric matrix (d, d) after which classes are round: the inverse root of their shrunk covariance.
+    """The symmetric matrix (d, d) float32 after which classes are round: the inverse root of their shrunk covariance.
 
     The identity where classes have no extent.
 
@@ -32,9 +37,9 @@ def whitening(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
 def weighing(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
     """The symmetric matrix (d, d) that scales directions of whitened features by the root of b / (b + w).
 
-    b is the variance between classes along a direction and w that inside them, its mean over directions: whitening has
-    made them alike, as far as it was told to. Where classes do not differ, where an item lies is chance, and distances
-    are better off without it. The identity where they differ nowhere, as a single class does, or have no extent.
+    b is the variance between classes along a direction. w is the variance inside them, averaged over directions, which
+    whitening has made alike. A direction in which classes do not differ only adds chance to distances. The result is
+    the identity where classes differ in no direction, as a single class does, or have no extent.
 
     Args:
         features: (n, d).
@@ -52,11 +57,35 @@ def weighing(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
     return root.float()
 
 
+def whitening_factor(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor | None:
+    """A matrix (d, d) float64 after which distances are those under the inverse of the shrunk covariance in classes.
+
+    It is the Cholesky factor of that inverse. `whitening` gives the same distances up to their unit and is symmetric,
+    but takes far longer.
+
+    Args:
+        features: (n, d).
+        labels: (n,) int64, class of each.
+        shrinkage: As in `whitening`, but above 0, so that the covariance can be inverted.
+
+    Returns:
+        None where every class is a single point.
+    """
+    inside, _ = covariances(features, labels)
+    size = inside.diagonal().mean()
+    if not size > 0:
+        return None
+    identity = torch.eye(len(inside), dtype=inside.dtype, device=inside.device)
+    lower = torch.linalg.cholesky((1 - shrinkage) * inside + shrinkage * size * identity)
+    factor: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False).T.contiguous()
+    return factor
+
+
 def covariances(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Covariances inside classes and between them, both without bias.
 
-    That between classes is the covariance of their means, less what these differ by chance for having few items each.
-    With one item a class nothing is known of the inside: it is zero, and nothing is taken off.
+    The covariance between classes is that of their means, less the part that is due to each mean having few items.
+    With one item per class nothing is known of the inside: it is zero, and nothing is subtracted.
 
     Args:
         features: (n, d).
@@ -65,10 +94,14 @@ def covariances(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         Two matrices (d, d) float64.
     """
-    features = features.double()
     _, place, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    means = features.new_zeros(len(counts), features.shape[1]).index_add_(0, place, features) / counts[:, None]
-    rest, apart = features - means[place], means - means.mean(0)
-    inside = rest.T @ rest / max(1, len(features) - len(counts))
+    parts = list(zip(torch.split(features, ROWS), torch.split(place, ROWS), strict=True))
+    means = sum(group_sums(some.double(), own, len(counts)) for some, own in parts) / counts[:, None]
+    inside = torch.zeros(features.shape[1], features.shape[1], dtype=means.dtype, device=means.device)
+    for some, own in parts:
+        deviations = some.double() - means[own]
+        inside += deviations.T @ deviations
+    inside /= max(1, len(features) - len(counts))
+    apart = means - means.mean(0)
     between = apart.T @ apart / max(1, len(counts) - 1) - inside * counts.double().reciprocal().mean()
     return inside, between

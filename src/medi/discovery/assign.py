@@ -10,9 +10,9 @@ from pathlib import Path
 
 from medi.discovery.model_folder import load_model
 from medi.discovery.output import write_csv
-from medi.discovery.parallel_encoding import complain, on_ray, share
+from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lost
 from medi.errors import InputError
-from medi.photos.cache import FeatureCache
+from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import read_shards
 from medi.photos.folders import Skipped, find_photos
 from medi.runtime import ranks
@@ -34,7 +34,7 @@ def run_assign(
 ) -> Assigned | None:
     """Write one row a photo: path, kind (`novel`, `known` or `none`), label, confidence.
 
-    A shard of photos is held at a time. Under torchrun all ranks encode, and None is returned to all but the first.
+    Memory holds one shard of photos at a time. Under torchrun all ranks encode, and all but the first get None.
     """
     found = find_photos(images, "--images")
     if not found.paths:
@@ -46,22 +46,22 @@ def run_assign(
             raise InputError(f"--out {out} exists: choose another name, or replace it with --force.")
     make_folder(out.parent)
     device = choose_device("auto")
-    spread = None if ray is None else on_ray(ray, "auto")
+    workers = None if ray is None else on_ray(ray, "auto")
     with ranks.joined(device):
         recogniser, encoder = load_model(model, device)
-        shared = share([found], encoder, "auto", spread, reporter)
+        together = encode_together([found], encoder, "auto", workers, reporter)
         first = ranks.is_first()
     if not first:
         return None
     remove_leftovers(out.parent, escape(out.name))
-    kinds, skipped, encoded = Counter[str](), list(found.skipped), 0
+    kinds, skipped, computed = Counter[str](), list(found.skipped), 0
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
-        nonlocal encoded
-        cache = FeatureCache(encoder.identity, reporter)
+        nonlocal computed
+        cache = PhotoCache(encoder.identity, reporter)
         for shard in read_shards(images, found.paths, encoder, cache, reporter):
             skipped.extend(shard.skipped)
-            encoded += shard.encoded
+            computed += shard.computed
             for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays), strict=True):
                 kinds[answer.kind] += 1
                 yield path, answer.kind, answer.label, f"{answer.confidence:.4f}"
@@ -73,6 +73,6 @@ def run_assign(
             )
 
     write_csv(out, ("path", "kind", "label", "confidence"), rows())
-    if shared:
-        complain(encoded, reporter)
+    if together:
+        warn_of_lost(computed, reporter)
     return Assigned(kinds, skipped)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -16,11 +16,10 @@ from medi.errors import InputError
 from medi.runtime.progress import Reporter, Silent
 
 if TYPE_CHECKING:
-    from medi.discovery.from_folders import Outcome
     from medi.photos.folders import Skipped
 
 SHOWN = 5
-"""Skipped files named on the terminal; the rest are counted."""
+"""Skipped files named on the terminal; the others are counted."""
 
 FORCE = typer.Option("--force", help="Replace what an earlier run wrote.")
 RAY = typer.Option(help="Have photos encoded by a Ray cluster, or a Ray of this machine.", metavar="[ADDRESS]")
@@ -55,16 +54,17 @@ def discover(
     (docs/cluster.md).
     """
     wanted = _classes(classes)
-    from medi.discovery.from_folders import Arguments, run_discover
+    from medi.discovery.run import Arguments, run_discover
+    from medi.report.page import render
 
     arguments = Arguments(known, novel, out, wanted, method, encoder, seed, device, export)
-    outcome = run_discover(arguments, _reporter(), force=force, ray=ray)
-    if outcome is None:  # another process of ours goes on
+    facts = run_discover(arguments, render, _reporter(), force=force, ray=ray)
+    if facts is None:  # the first rank prints
         return
     if as_json:
-        typer.echo(json.dumps(outcome.facts, indent=1))
+        typer.echo(json.dumps(facts, indent=1))
     else:
-        _summarise(outcome, out)
+        _summarise(facts, out)
 
 
 def assign(
@@ -82,7 +82,7 @@ def assign(
     from medi.discovery.assign import run_assign
 
     assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray)
-    if assigned is None:  # another process of ours goes on
+    if assigned is None:  # the first rank prints
         return
     console = Console()
     counts = ", ".join(f"{assigned.kinds[kind]} {kind}" for kind in ("novel", "known", "none"))
@@ -91,7 +91,7 @@ def assign(
 
 
 def _reporter() -> Reporter:
-    """Progress for the person at the terminal; of several processes that torchrun started the first one reports."""
+    """Shows progress, on the first rank only where torchrun started several."""
     return Reporter() if os.environ.get("RANK", "0") == "0" else Silent()
 
 
@@ -103,15 +103,14 @@ def _classes(text: str) -> int | Literal["auto"]:
     return int(text)
 
 
-def _summarise(outcome: Outcome, out: Path) -> None:
+def _summarise(facts: Mapping[str, Any], out: Path) -> None:
     """The groups, how far to trust them, and where to look."""
     from medi.discovery.output import REPORT
     from medi.photos.folders import Skipped
 
-    console, facts, discovery = Console(markup=False), outcome.facts, outcome.discovery
+    console, k, diagnosis = Console(markup=False), facts["n_classes"], facts["diagnostics"]
     _list_skipped([Skipped(**item) for item in facts["skipped"]])
-    count, diagnosis = discovery.count, discovery.diagnosis
-    _say(console, f"{count.k} group{'s' * (count.k != 1)} among {facts['novel_photos']} photos. {count.how}")
+    _say(console, f"{k} group{'s' * (k != 1)} among {facts['novel_photos']} photos. {facts['classes']['how']}")
     table = Table("group", box=None, pad_edge=False)
     table.add_column("photos", justify="right")
     for heading in ("typical photo", "nearest known class"):
@@ -120,7 +119,7 @@ def _summarise(outcome: Outcome, out: Path) -> None:
         nearest = group["nearest_known"][0]["name"] if group["nearest_known"] else ""
         table.add_row(str(group["cluster"]), str(group["photos"]), _printable(group["typical"]), _printable(nearest))
     console.print(table, highlight=False)
-    _say(console, f"Verdict: {diagnosis.verdict}. {' '.join(diagnosis.reasons)}")
+    _say(console, f"Verdict: {diagnosis['verdict']}. {' '.join(diagnosis['reasons'])}")
     _say(console, f"Look at {out / REPORT}.")
 
 
@@ -136,10 +135,10 @@ def _list_skipped(skipped: Sequence[Skipped]) -> None:
 
 
 def _printable(text: str) -> str:
-    """On one line and without what a terminal would obey: file names may hold anything."""
+    """Without line breaks and control characters: file names may hold anything."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _say(console: Console, line: str) -> None:
-    """One line as it is: neither wrapped, nor coloured, nor read as markup."""
+    """Print one line as it is: not wrapped, coloured or interpreted as markup."""
     console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -1,8 +1,8 @@
-"""How many classes are in a bag? An estimate calibrated on bags of known classes, and the silhouette it replaces.
+"""How many classes are in a bag: an estimate calibrated on bags of known classes, or the silhouette.
 
-Bags of as many items as the one in question are drawn from known classes, where the number is known. What Ward's
-merges cost tells the number by a ridge regression on the logarithm; its errors, each on a bag that it was not fitted
-to, give the interval and the curve. Classes need not be equally large.
+Calibration bags are drawn from known classes and have as many items as the bag in question. A ridge regression
+predicts the logarithm of the number of classes from the costs of Ward's merges. Its errors, each on a bag that was left
+out of the fit, give the interval and the curve. Classes need not be equally large.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 
 FEWEST_CLASSES = 4
 """Known classes below which nothing can be calibrated."""
-PLACES, LIMITS, BAGS = 14, 12, 200
-"""Points of the cost curve, limits on costs, and bags that the regression is fitted to."""
+PLACES, THRESHOLDS, CALIBRATION_BAGS = 14, 12, 200
+"""Points of the cost curve, thresholds on costs, and bags that the regression is fitted to."""
 PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 LEVEL = 0.9
-"""Share of calibration bags whose number lies in the interval."""
+"""Fraction of calibration bags whose number lies in the interval."""
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,26 @@ class Pool:
 
 @dataclass(frozen=True)
 class Clues:
-    """What is read off a tree: the cost of late merges, and how many merges cost more than some limits.
+    """What is read off a tree: the cost of late merges, and how many merges cost more than some thresholds.
 
     Attributes:
         places: Numbers of clusters at which the cost of a merge is read.
-        limits: Costs above which merges are counted.
-        fair_limits: The same for costs less half of what they owe to the clusters' sizes (on the logarithm).
+        thresholds: Costs above which merges are counted.
+        fair_thresholds: The same for costs that depend less on the sizes of clusters (`_fair`).
     """
 
     places: Floats
-    limits: Floats
-    fair_limits: Floats
+    thresholds: Floats
+    fair_thresholds: Floats
 
     @classmethod
     def fit(cls, trees: Sequence[Tree]) -> Clues:
-        """Places and limits that suit some trees."""
-        shares = np.linspace(0.5, 0.99, LIMITS)
+        """Places and thresholds that suit some trees."""
+        quantiles = np.linspace(0.5, 0.99, THRESHOLDS)
         return cls(
             np.unique(np.geomspace(1, min(tree.points for tree in trees) - 1, PLACES).round()),
-            np.quantile(np.concatenate([tree.costs for tree in trees]), shares),
-            np.quantile(np.concatenate([_fair(tree) for tree in trees]), shares),
+            np.quantile(np.concatenate([tree.costs for tree in trees]), quantiles),
+            np.quantile(np.concatenate([_fair(tree) for tree in trees]), quantiles),
         )
 
     def read(self, tree: Tree) -> Floats:
@@ -74,8 +74,8 @@ class Clues:
         late = np.interp(np.log(self.places), np.log(np.arange(1, len(costs) + 1)), costs)
         drops = costs[:-1] - costs[1:]
         steepest = int(drops[: max(2, len(costs) // 2)].argmax())
-        above = np.log1p((tree.costs[:, None] > self.limits).sum(0))
-        fairly_above = np.log1p((_fair(tree)[:, None] > self.fair_limits).sum(0))
+        above = np.log1p((tree.costs[:, None] > self.thresholds).sum(0))
+        fairly_above = np.log1p((_fair(tree)[:, None] > self.fair_thresholds).sum(0))
         return np.concatenate([late, [np.log(steepest + 2)], above, fairly_above])
 
 
@@ -88,7 +88,7 @@ class Calibration:
         mean: Of each clue in the calibration bags.
         scale: Standard deviation of each.
         weights: One for each clue, and the constant.
-        errors: What each calibration bag's number differs from a prediction fitted to the others, in logarithms.
+        errors: Of predictions for each calibration bag, fitted to the others, in logarithms.
         most: Largest number among the calibration bags.
         items: Items in a calibration bag.
     """
@@ -107,7 +107,9 @@ class Calibration:
         return float(np.append(seen, 1.0) @ self.weights)
 
 
-def calibrate(pools: Sequence[Pool], items: int, generator: torch.Generator, *, bags: int = BAGS) -> Calibration | None:
+def calibrate(
+    pools: Sequence[Pool], items: int, generator: torch.Generator, *, bags: int = CALIBRATION_BAGS
+) -> Calibration | None:
     """Fit the regression on bags of known classes.
 
     Args:
@@ -162,13 +164,13 @@ def estimate(tree: Tree, calibration: Calibration) -> ClassCount:
 
 
 def by_silhouette(points: Tensor, tree: Tree, most: int = 50, why: str = "") -> ClassCount:
-    """The number of clusters with the largest mean silhouette: all that is left without known classes to calibrate on.
+    """The number of clusters with the largest mean silhouette, for want of known classes to calibrate on.
 
     Args:
         points: (n, d).
         tree: Ward's tree of them.
         most: Largest number tried.
-        why: What the sentence says of the reason.
+        why: Added to the sentence that explains the number.
     """
     n = tree.points
     spread = float(tree.costs.sum())
@@ -200,8 +202,8 @@ def silhouette(distances: Tensor, labels: Tensor) -> float:
 def _draw(pool: Pool, items: int, generator: torch.Generator) -> Tensor:
     """Indices of a bag: a random number of classes, equally large or not, about `items` items in all.
 
-    Half as many classes as would hold that many items are also drawn, and then the bag is smaller: otherwise the least
-    number that known classes allow would lie at the edge of what is learnt from.
+    The number of classes goes down to half of what is needed for `items` items, and then the bag is smaller. Otherwise
+    the smallest number that known classes allow would lie at the edge of what the regression is fitted to.
     """
 
     def random(*shape: int) -> Tensor:
@@ -225,12 +227,12 @@ def _draw(pool: Pool, items: int, generator: torch.Generator) -> Tensor:
 
 
 def _fair(tree: Tree) -> Floats:
-    """Costs of merges over the square root of the clusters' harmonic size: between a cost and a squared distance."""
+    """Costs of merges over the square root of the clusters' harmonic size, halfway to squared distances of means."""
     return np.asarray(tree.costs / np.sqrt(tree.sizes.prod(1) / tree.sizes.sum(1)))
 
 
 def _ridge(design: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Weights of the penalty with the least error on left-out rows, and those errors; the constant goes free."""
+    """Weights under the penalty with the least error on left-out rows, and those errors; the constant is free."""
     best: tuple[float, Floats, Floats] | None = None
     for penalty in PENALTIES:
         ridge = penalty * np.eye(design.shape[1])

@@ -1,4 +1,4 @@
-"""Is this solvable? Figures that the paper's theory asks for, and a verdict in plain words."""
+"""Can the groups be trusted? Figures that the paper's theory asks for, and a verdict in plain words."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from medi.cluster.groups import group_means
 from medi.cluster.kmeans import squared_distances
-from medi.cluster.ward import means
 from medi.discovery.count import Pool
+from medi.discovery.grouping import compact, thin
+from medi.discovery.held_out import STANDARD_ERRORS, Choice, Split
 from medi.discovery.result import ClassCount, Diagnosis, Verdict
-from medi.discovery.selection import SURE, Choice, Split, compact, thin
 from medi.metrics import ari
 
-# The limits lie midway between problems that should and should not be trusted (docs/estimator.md, The verdict).
+# The thresholds lie midway between problems that should and should not be trusted (docs/estimator.md, The verdict).
 STABLE = 0.7
 """Mean adjusted Rand index from which a grouping counts as stable."""
 GROUPED = 0.7
@@ -24,11 +25,11 @@ GROUPED = 0.7
 USEFUL = 0.05
 """ACC that learning from known classes has to add, beyond chance, for them to count as teaching something."""
 FAR = 1.3
-"""Distance from known classes, in units of held-out known ones, beyond which what held for those may not hold."""
-NEIGHBOURS, BOOTSTRAP, MOST_POINTS = 5, 20, 1000
-"""Of the estimated overlap; the resamples only take away its bias."""
-KEPT = 0.8
-"""Share of the items that a resample keeps."""
+"""Distance from known classes, 1 for held-out known ones, beyond which what holds for known classes may not hold."""
+OVERLAP_NEIGHBOURS, OVERLAP_RESAMPLES, OVERLAP_POINTS = 5, 20, 1000
+"""How the overlap is estimated: neighbours, resamples (they only remove its bias), and most points."""
+RESAMPLED = 0.8
+"""Fraction of the items that a resample keeps."""
 
 
 def diagnose(
@@ -40,7 +41,7 @@ def diagnose(
         choice: What held-out known classes said.
         pools: Points of known classes that the representation was not fitted to.
         novel: Novel items (m, …).
-        stability: Of the grouping, where it could be had.
+        stability: Of the grouping; None where it could not be measured.
         count: How many groups, and whether that is certain.
     """
     overlap = largest_overlap(pools)
@@ -55,7 +56,7 @@ def diagnose(
         certain=count.certain,
     )
     reasons = _reasons(grouped, choice, distance, stability, overlap, count)
-    if verdict != "trustworthy":  # what speaks against it comes first
+    if verdict != "trustworthy":  # reasons against trust come first
         reasons = sorted(reasons, key=lambda reason: not reason[0])
     return Diagnosis(verdict, overlap, choice.gain, distance, stability, tuple(text for _, text in reasons))
 
@@ -88,7 +89,7 @@ def judge(
     near, good = distance is None or distance <= FAR, grouped >= GROUPED
     if near and good and certain and stability is not None and stability >= STABLE:
         return "trustworthy"
-    teaches = gain is not None and spread is not None and gain > max(USEFUL, SURE * spread)
+    teaches = gain is not None and spread is not None and gain > max(USEFUL, STANDARD_ERRORS * spread)
     if not near or (not good and not teaches):
         return "no help"
     return "doubtful"
@@ -103,23 +104,23 @@ def largest_overlap(pools: Sequence[Pool]) -> float | None:
 
     found = []
     for pool in pools:
-        few = thin(pool.labels, MOST_POINTS, torch.Generator().manual_seed(0))
+        few = thin(pool.labels, OVERLAP_POINTS, torch.Generator().manual_seed(0))
         points, labels = pool.points[few], pool.labels[few]
         counts = torch.bincount(labels)
         keep = counts[labels] >= 4
         if len(torch.unique(labels[keep])) < 2:
             continue
-        neighbours = min(NEIGHBOURS, int(counts[counts >= 4].min()) // 2 - 1)
+        neighbours = min(OVERLAP_NEIGHBOURS, int(counts[counts >= 4].min()) // 2 - 1)
         points, labels = compact(points[keep]), labels[keep]
-        found.append(overlap(points, labels, neighbours=neighbours, bootstrap=BOOTSTRAP).tau)
+        found.append(overlap(points, labels, neighbours=neighbours, bootstrap=OVERLAP_RESAMPLES).tau)
     return max(found) if found else None
 
 
 def distance_from_known(splits: Sequence[Split], novel: Tensor) -> float | None:
     """How far novel items lie from the nearest known class; 1 is as far as held-out known classes lie from the others.
 
-    The median over items of each side, each split on its own: features as they are, because vectors of length 1 are
-    never far from each other, or what a network that has not seen the held-out classes makes of images.
+    The ratio of medians over items, averaged over splits. Features are taken as they are, because vectors of length 1
+    are never far from each other; images as a network embeds them that has not seen the held-out classes.
     """
     if not splits or not len(novel):
         return None
@@ -128,7 +129,8 @@ def distance_from_known(splits: Sequence[Split], novel: Tensor) -> float | None:
         candidates = split.candidates
         of_images = novel.ndim == 4 and len(candidates.learnt) > 0
         representation = next(iter((candidates.learnt if of_images else candidates.plain).values()))
-        centres = means(representation(split.learnt_from.images), split.learnt_from.labels, split.learnt_from.n_classes)
+        learnt = split.learnt_from
+        centres = group_means(representation(learnt.images), learnt.labels, learnt.n_classes)
         far, usual = (
             float(squared_distances(representation(items), centres).amin(1).sqrt().median())
             for items in (novel, split.held_out.images)
@@ -141,17 +143,17 @@ def distance_from_known(splits: Sequence[Split], novel: Tensor) -> float | None:
 def stability_of(
     labels: NDArray[np.int64],
     regroup: Callable[[Tensor], NDArray[np.int64]],
-    views: Sequence[NDArray[np.int64]],
+    augmented: Sequence[NDArray[np.int64]],
     *,
     resamples: int,
     generator: torch.Generator,
 ) -> float | None:
-    """Mean adjusted Rand index of a grouping (n,) with those of parts of the items and of changed items.
+    """Mean adjusted Rand index of a grouping (n,) with groupings of part of the items and of augmented items.
 
     Args:
         labels: The grouping.
         regroup: Groups the items of some indices.
-        views: Groupings of changed copies of all items, (n,) each.
+        augmented: Groupings of all items after augmentation, (n,) each.
         resamples: How many parts are drawn.
         generator: Source of the draws.
 
@@ -159,10 +161,10 @@ def stability_of(
         None where there is nothing to compare: fewer than five items, or no second group.
     """
     n, k = len(labels), len(np.unique(labels))
-    size = max(k, round(KEPT * n))
+    size = max(k, round(RESAMPLED * n))
     if n < 5 or k < 2 or size == n:
         return None
-    scores = [ari(labels, view) for view in views]
+    scores = [ari(labels, other) for other in augmented]
     for _ in range(resamples):
         part = torch.randperm(n, generator=generator, device=generator.device)[:size].cpu()
         scores.append(ari(labels[part.numpy()], regroup(part)))
@@ -177,7 +179,7 @@ def _reasons(
     overlap: float | None,
     count: ClassCount,
 ) -> list[tuple[bool, str]]:
-    """Plain sentences, and whether each speaks against trust; the weightiest first."""
+    """Plain sentences, and whether each speaks against trust; the most important first."""
     found: list[tuple[bool, str]] = []
     if grouped is None:
         found.append((True, "There are too few known classes to try the grouping on: nothing was learnt or checked."))
@@ -192,15 +194,15 @@ def _reasons(
     else:
         found.append((True, "With a single group or so few items, whether the grouping is stable cannot be checked."))
     if not count.certain:
-        limits = f": between {count.low} and {count.high}" if count.low < count.high else ""
-        found.append((True, f"The number of groups is uncertain{limits}."))
+        between = f": between {count.low} and {count.high}" if count.low < count.high else ""
+        found.append((True, f"The number of groups is uncertain{between}."))
     if distance is not None:
         text = f"The novel items lie {distance:.1f} times as far from the known classes as those lie from each other"
         if distance > FAR:
             text += ": what holds for known classes need not hold for them"
         found.append((distance > FAR, text + "."))
     if choice.gain is not None and choice.spread is not None:
-        teaches = choice.gain > SURE * choice.spread
+        teaches = choice.gain > STANDARD_ERRORS * choice.spread
         text = "Learning from known classes changes the share of hidden known items that are put right by"
         text += f" {100 * choice.gain:+.1f} points"
         text += f" (standard error {100 * choice.spread:.1f})"

@@ -19,14 +19,15 @@ from medi.data.augment import augment
 from medi.data.imageset import ImageSet
 from medi.discovery.count import FEWEST_CLASSES, Pool, by_silhouette, calibrate, estimate
 from medi.discovery.diagnose import diagnose, stability_of
-from medi.discovery.large_pools import MOST_GROUPED, draw, with_rest
+from medi.discovery.grouping import MOST_KNOWN, group, thin
+from medi.discovery.held_out import PIXELS, Choice, candidate_names, choose, enough, fit, make_splits
+from medi.discovery.large_pools import MOST_GROUPED, draw, join_groups
 from medi.discovery.map import map_positions
 from medi.discovery.recogniser import Recogniser, make_recogniser
 from medi.discovery.rejection import left_out_distances
-from medi.discovery.representations import Representation, chunks
-from medi.discovery.result import SURE, ClassCount, Diagnosis, Discovery, Neighbour
-from medi.discovery.selection import Choice, candidate_names, choose, enough, fit, group, make_splits, thin
-from medi.discovery.teaching import DiscoveryConfig, teach
+from medi.discovery.representations import Representation, as_they_are, chunks
+from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Neighbour
+from medi.discovery.training import DiscoveryConfig, teach
 from medi.errors import InputError
 from medi.methods import method_of
 from medi.runtime.context import Context
@@ -34,16 +35,16 @@ from medi.runtime.progress import Silent
 
 __all__ = ["MOST_GROUPED", "DiscoveryConfig", "discover_groups"]
 
-NEIGHBOURS = 3
+NEAREST_NAMED = 3
 """Nearest known classes named for each group."""
-FEWEST_ITEMS, MOST_ASKED = 3, 4000
-"""Items that a known class needs to be asked anything, and items of all classes that are asked."""
-VIEWS = 3
-"""Augmented copies of the images that a stable grouping should survive."""
+FEWEST_ITEMS = 3
+"""Items that a known class needs to take part in choices and calibrations."""
+AUGMENTED_GROUPINGS = 3
+"""How often augmented images are grouped, to see whether the grouping is stable."""
 
 
 def discover_groups(
-    known: ImageSet, novel: Tensor, settings: DiscoveryConfig, context: Context
+    known: ImageSet, novel: Tensor, config: DiscoveryConfig, context: Context
 ) -> tuple[Discovery, Recogniser]:
     """Group novel items by what known classes teach.
 
@@ -51,40 +52,43 @@ def discover_groups(
         known: Labelled items: vectors (n, d) float, or images (n, c, h, w) uint8. There may be none.
         novel: Unlabelled items (m, …) of the same kind. There may be none; of more than `MOST_GROUPED`, so many drawn
             at random are grouped, and the others join the nearest group.
-        settings: Number of classes, method, network.
+        config: Number of classes, method, network.
         context: Device, seed, folder for checkpoints and progress.
     """
-    known = _checked(known, novel, settings)
-    asked = _large_classes(known, context.seed)
-    choice = _choose(known, asked, settings, context)
-    representation = fit(choice.representation, known, settings, context) if len(known) else _untaught(novel, settings)
+    known = _checked(known, novel, config)
+    large = _large_classes(known, context.seed)
+    choice = _choose(known, large, config, context)
+    if len(known):
+        representation = fit(choice.representation, known, config, context)
+    else:
+        representation = as_they_are(novel, config.features if novel.ndim == 2 else PIXELS)
     context.reporter.say(_announce(choice))
     if not len(novel):
         return _nothing(known, choice, representation)
     everything, drawn = novel, draw(len(novel), context.seed)
     novel = everything[drawn] if len(drawn) < len(everything) else everything
     points = representation(novel)
-    pools = _pools(asked, choice, representation, settings, context)
-    count = _count(points, ward(points), pools, settings, context)
-    regroup = _grouper(known, novel, points, count.k, choice, representation, settings, context)
+    pools = _pools(large, choice, representation, config, context)
+    count = _count(points, ward(points), pools, config, context)
+    regroup = _grouper(known, novel, points, count.k, choice, representation, config, context)
     labels = regroup(torch.arange(len(novel)))
     count = _as_found(count, labels)
     recogniser = make_recogniser(representation, known, points, torch.from_numpy(labels), choice)
     stability = stability_of(
         labels,
         regroup,
-        _augmented(novel, count.k, choice, representation, settings, context),
-        resamples=settings.resamples if method_of(settings.method).embeds else min(3, settings.resamples),
+        _augmented(novel, count.k, choice, representation, config, context),
+        resamples=config.resamples if method_of(config.method).embeds else min(3, config.resamples),
         generator=context.generator(stream=5),
     )
     diagnosis = diagnose(choice, pools, novel, stability, count)
     discovery = _describe(points, labels, count, diagnosis, choice, recogniser, context)
     if len(novel) < len(everything):
-        return with_rest(discovery, recogniser, everything, drawn)
+        return join_groups(discovery, recogniser, everything, drawn)
     return discovery, recogniser
 
 
-def _checked(known: ImageSet, novel: Tensor, settings: DiscoveryConfig) -> ImageSet:
+def _checked(known: ImageSet, novel: Tensor, config: DiscoveryConfig) -> ImageSet:
     """The known items with a class, on the CPU, classes without items left out; bad input is refused."""
     for items, what in ((known.images, "known"), (novel, "novel")):
         if len(items) and not (
@@ -104,9 +108,9 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoveryConfig) -> Image
     if not len(known) and not len(novel):
         raise InputError("there is neither a known nor a novel item: give some.")
     grouped = min(len(novel), MOST_GROUPED)
-    if settings.classes != "auto" and 0 < grouped < settings.classes:
+    if config.classes != "auto" and 0 < grouped < config.classes:
         raise InputError(
-            f"{settings.classes} classes were asked for but there are {grouped} novel items to group: ask for fewer."
+            f"{config.classes} classes were asked for but there are {grouped} novel items to group: ask for fewer."
         )
     known = known.to("cpu")
     counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)
@@ -114,26 +118,21 @@ def _checked(known: ImageSet, novel: Tensor, settings: DiscoveryConfig) -> Image
 
 
 def _large_classes(known: ImageSet, seed: int) -> ImageSet:
-    """The known classes with enough items to be asked about, and no more items than it takes."""
+    """The known classes that take part in choices and calibrations, `MOST_KNOWN` items of them or fewer."""
     counts = torch.bincount(known.labels, minlength=known.n_classes)
     large = (counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist()
-    asked = replace(known, images=torch.arange(len(known))).of_classes(large)  # indices: the items are not copied yet
-    keep = thin(asked.labels, MOST_ASKED, torch.Generator().manual_seed(seed))
-    return ImageSet(known.images[asked.images[keep]], asked.labels[keep], asked.class_names)
+    indices = replace(known, images=torch.arange(len(known))).of_classes(large)  # the items are not copied yet
+    keep = thin(indices.labels, MOST_KNOWN, torch.Generator().manual_seed(seed))
+    return ImageSet(known.images[indices.images[keep]], indices.labels[keep], indices.class_names)
 
 
-def _choose(known: ImageSet, asked: ImageSet, settings: DiscoveryConfig, context: Context) -> Choice:
+def _choose(known: ImageSet, large: ImageSet, config: DiscoveryConfig, context: Context) -> Choice:
     """What held-out known classes choose; where they are too few, features as they are, or the trained network."""
-    if enough(asked):
-        return choose(make_splits(asked, settings, context), context)
-    plain, learnt = candidate_names(known, settings)
-    images = known.images.ndim == 4 and asked.n_classes >= 2 and bool(learnt)
+    if enough(large):
+        return choose(make_splits(large, config, context), context)
+    plain, learnt = candidate_names(known, config)
+    images = known.images.ndim == 4 and large.n_classes >= 2 and bool(learnt)
     return Choice(learnt[0] if images else plain[0], "ward", {}, None, None, ())
-
-
-def _untaught(novel: Tensor, settings: DiscoveryConfig) -> Representation:
-    """Items as they are, where there is no known class."""
-    return Representation(settings.features if novel.ndim == 2 else "pixels", tuple(novel.shape[1:]))
 
 
 def _announce(choice: Choice) -> str:
@@ -144,32 +143,32 @@ def _announce(choice: Choice) -> str:
 
 
 def _pools(
-    asked: ImageSet, choice: Choice, representation: Representation, settings: DiscoveryConfig, context: Context
+    large: ImageSet, choice: Choice, representation: Representation, config: DiscoveryConfig, context: Context
 ) -> list[Pool]:
     """Known classes as points of a representation that was not fitted to them."""
     if not choice.splits:
         return []
     split = choice.splits[0]
     if choice.representation in split.candidates.plain:
-        return [Pool(representation(asked.images), asked.labels)]
-    if asked.images.ndim == 4 or asked.n_classes < 2 * FEWEST_CLASSES:
+        return [Pool(representation(large.images), large.labels)]
+    if large.images.ndim == 4 or large.n_classes < 2 * FEWEST_CLASSES:
         return [
             Pool(s.candidates.all[choice.representation](s.held_out.images), s.held_out.labels) for s in choice.splits
         ]
-    order = torch.randperm(asked.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()
-    half = asked.n_classes // 2
+    order = torch.randperm(large.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()
+    half = large.n_classes // 2
     pools, quiet = [], replace(context, reporter=Silent(), folder=None)
     for mine, other in ((order[:half], order[half:]), (order[half:], order[:half])):
-        taught = fit(choice.representation, asked.of_classes(mine), settings, quiet)
-        unseen = asked.of_classes(other)
+        taught = fit(choice.representation, large.of_classes(mine), config, quiet)
+        unseen = large.of_classes(other)
         pools.append(Pool(taught(unseen.images), unseen.labels))
     return pools
 
 
-def _count(points: Tensor, tree: Tree, pools: list[Pool], settings: DiscoveryConfig, context: Context) -> ClassCount:
+def _count(points: Tensor, tree: Tree, pools: list[Pool], config: DiscoveryConfig, context: Context) -> ClassCount:
     """How many groups."""
-    if settings.classes != "auto":
-        k = settings.classes
+    if config.classes != "auto":
+        k = config.classes
         return ClassCount(k, k, k, (), (), True, f"{k} groups, as asked.")
     calibration = None
     if float(tree.costs.sum()) > 1e-12 * max(1.0, float(points.square().sum())):
@@ -191,18 +190,18 @@ def _grouper(
     k: int,
     choice: Choice,
     representation: Representation,
-    settings: DiscoveryConfig,
+    config: DiscoveryConfig,
     context: Context,
 ) -> Callable[[Tensor], NDArray[np.int64]]:
     """A function that groups the novel items of some indices (n,) into k."""
-    if method_of(settings.method).embeds:
+    if method_of(config.method).embeds:
         return lambda items: group(points[items], k, choice.clustering, torch.Generator().manual_seed(context.seed))
     if known.n_classes < 2:
-        raise InputError(f"method {settings.method} learns from known classes: give two or more, or use mp or kmeans.")
+        raise InputError(f"method {config.method} learns from known classes: give two or more, or use mp or kmeans.")
     if novel.ndim == 2:
         prepared = torch.cat([representation(part).float() for part in chunks(known.images)])
         known, novel = replace(known, images=prepared), points.float()
-    learner = teach(known, k, settings, context)
+    learner = teach(known, k, config, context)
     encoded = learner.encode(novel.to(context.device))
 
     def discover(items: Tensor) -> NDArray[np.int64]:
@@ -213,15 +212,15 @@ def _grouper(
 
 
 def _augmented(
-    novel: Tensor, k: int, choice: Choice, representation: Representation, settings: DiscoveryConfig, context: Context
+    novel: Tensor, k: int, choice: Choice, representation: Representation, config: DiscoveryConfig, context: Context
 ) -> list[NDArray[np.int64]]:
-    """Groupings of changed copies of the images; none for vectors, which cannot be changed."""
-    if novel.ndim != 4 or representation.network is None or not method_of(settings.method).embeds:
+    """Groupings of the images after augmentation; none for vectors, which are not augmented."""
+    if novel.ndim != 4 or representation.embedding is None or not method_of(config.method).embeds:
         return []
     generator, found = torch.Generator().manual_seed(context.seed), []
-    for _ in range(VIEWS):
-        copies = representation.embed_floats(augment(novel.cpu(), settings.augmentation, generator))
-        found.append(group(copies, k, choice.clustering, generator))
+    for _ in range(AUGMENTED_GROUPINGS):
+        points = representation.embed(augment(novel.cpu(), config.augmentation, generator))
+        found.append(group(points, k, choice.clustering, generator))
     return found
 
 
@@ -243,7 +242,7 @@ def _describe(
     recogniser: Recogniser,
     context: Context,
 ) -> Discovery:
-    """Everything that is said of the items and the groups."""
+    """All that is reported of the items and the groups."""
     groups, k = torch.from_numpy(labels), count.k
     sizes = torch.bincount(groups, minlength=k)
     distances = left_out_distances(points, groups, recogniser.groups, sizes)
@@ -255,7 +254,7 @@ def _describe(
     return Discovery(
         labels=tuple(labels.tolist()),
         confidence=tuple(own.squeeze(1).tolist()),
-        doubtful=tuple((own.squeeze(1) < SURE).tolist()),
+        doubtful=tuple((own.squeeze(1) < DOUBTFUL_BELOW).tolist()),
         nearest_known=nearest,
         neighbours=neighbours,
         medoids=tuple(medoids),
@@ -278,14 +277,14 @@ def _neighbours(points: Tensor, recogniser: Recogniser) -> tuple[tuple[str, ...]
     unit = float(pairs.median()) if len(pairs) and float(pairs.median()) > 0 else 1.0
     near = (squared_distances(recogniser.groups, classes).sqrt() / unit).sort(1)
     neighbours = [
-        tuple(Neighbour(names[i], d) for i, d in zip(places[:NEIGHBOURS], far[:NEIGHBOURS], strict=True))
+        tuple(Neighbour(names[i], d) for i, d in zip(places[:NEAREST_NAMED], far[:NEAREST_NAMED], strict=True))
         for places, far in zip(near.indices.tolist(), near.values.tolist(), strict=True)
     ]
     return nearest, tuple(neighbours)
 
 
 def _nothing(known: ImageSet, choice: Choice, representation: Representation) -> tuple[Discovery, Recogniser]:
-    """What there is to say where nothing is novel."""
+    """The result where no item is novel."""
     width = representation(known.images[:1]).shape[1]
     points, groups = torch.zeros(0, width, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
     recogniser = make_recogniser(representation, known, points, groups, choice)

@@ -1,9 +1,9 @@
-"""What a discovery starts from: the user's two folders, read, with everything that was odd about them."""
+"""The user's two folders: the photos in them as arrays, and warnings about what looks like a mistake."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,11 @@ import torch
 
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.photos.cache import FeatureCache
-from medi.photos.encode_folder import Reading, read_photos
+from medi.photos.cache import THUMBNAILS, PhotoCache
+from medi.photos.encode_folder import EncodedPhotos, read_photos
 from medi.photos.encoders import Encoder
 from medi.photos.folders import Found, Skipped, class_of, find_photos
-from medi.runtime.progress import Reporter
+from medi.runtime.progress import Reporter, Silent
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,24 @@ class Folders:
 
 
 @dataclass(frozen=True)
-class Material:
+class Inputs:
     """Photos as arrays.
 
     Attributes:
         known: Of the known classes, in alphabetical order.
-        novel: Its rows are the unlabelled photos.
+        novel: The unlabelled photos.
         skipped: Files that could not be used, with their paths as the user gave them.
         warnings: Plain sentences about what looks like a mistake.
-        encoded: How many photos had to be encoded, because their arrays were not kept.
+        computed: How many photos had to be encoded, because the cache did not have them.
+        thumbnails: Where thumbnails of the novel photos are kept.
     """
 
     known: ImageSet
-    novel: Reading
+    novel: EncodedPhotos
     skipped: tuple[Skipped, ...]
     warnings: tuple[str, ...]
-    encoded: int
+    computed: int
+    thumbnails: PhotoCache
 
 
 def find_folders(known: Path, novel: Path) -> Folders:
@@ -60,19 +62,29 @@ def find_folders(known: Path, novel: Path) -> Folders:
         raise InputError(f"--known {known} has {reason} of its own class: put them into {known}/<class name>/.")
     if not unlabelled.paths:
         raise InputError(f"--novel {novel} has no photos: put the pictures to be grouped there.")
-    return Folders(Found(known, in_class, photos.skipped + beside), unlabelled)
+    return Folders(Found(known, in_class, photos.skipped + beside, photos.subfolders), unlabelled)
 
 
-def read_material(folders: Folders, encoder: Encoder, reporter: Reporter) -> Material:
-    """Read the photos; what cannot be read is skipped, and too little left is an error."""
-    cache = FeatureCache(encoder.identity, reporter)
-    known = read_photos(folders.known.root, folders.known.paths, encoder, cache, reporter, title="reading known photos")
-    novel = read_photos(folders.novel.root, folders.novel.paths, encoder, cache, reporter, title="reading novel photos")
-    for reading, root, flag in ((known, folders.known.root, "--known"), (novel, folders.novel.root, "--novel")):
-        if not reading.paths:
-            first = reading.skipped[0]
+def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Inputs:
+    """Encode the photos; files that cannot be read are skipped, and a folder without any readable one is an error."""
+    cache = PhotoCache(encoder.identity, reporter)
+    thumbnails = PhotoCache(THUMBNAILS, Silent())  # where it cannot be used, the other cache has said so
+    found, unlabelled = folders.known, folders.novel
+    known = read_photos(found.root, found.paths, encoder, cache, reporter, title="reading known photos")
+    novel = read_photos(
+        unlabelled.root,
+        unlabelled.paths,
+        encoder,
+        cache,
+        reporter,
+        title="reading novel photos",
+        thumbnails=thumbnails,
+    )
+    for photos, root, flag in ((known, found.root, "--known"), (novel, unlabelled.root, "--novel")):
+        if not photos.paths:
+            first = photos.skipped[0]
             raise InputError(
-                f"none of the {len(reading.skipped)} photos in {flag} {root} can be read "
+                f"none of the {len(photos.skipped)} photos in {flag} {root} can be read "
                 f"({first.path}: {first.reason}): replace them."
             )
     classes = [class_of(path) or "" for path in known.paths]
@@ -80,34 +92,29 @@ def read_material(folders: Folders, encoder: Encoder, reporter: Reporter) -> Mat
     number = {name: index for index, name in enumerate(names)}
     labels = torch.tensor([number[name] for name in classes])
     skipped = [
-        Skipped(str(found.root / item.path), item.reason)
-        for found, reading in ((folders.known, known), (folders.novel, novel))
-        for item in (*found.skipped, *reading.skipped)
+        Skipped(str(folder.root / item.path), item.reason)
+        for folder, photos in ((found, known), (unlabelled, novel))
+        for item in (*folder.skipped, *photos.skipped)
     ]
-    warnings = (
-        *_lost_classes(folders.known.paths, names),
-        *_small_classes(classes),
-        *_same_photos(known, classes, novel),
-    )
+    warnings = (*_class_warnings(found, classes), *_same_photos(known, classes, novel))
     known_set = ImageSet(known.arrays, labels, tuple(names))
-    return Material(known_set, novel, tuple(skipped), warnings, known.encoded + novel.encoded)
+    return Inputs(known_set, novel, tuple(skipped), warnings, known.computed + novel.computed, thumbnails)
 
 
-def _lost_classes(paths: Sequence[str], names: Sequence[str]) -> list[str]:
-    lost = sorted({class_of(path) or "" for path in paths} - set(names))
-    return [f"no photo of {_some(lost)} can be read: left out."] if lost else []
+def _class_warnings(found: Found, classes: Sequence[str]) -> Iterator[str]:
+    """Classes without a photo, without a readable one, and with a single one; `classes` is that of each photo read."""
+    with_photos = {class_of(path) or "" for path in found.paths}
+    explained = {item.path for item in found.skipped}  # links to folders that were searched already
+    if empty := sorted(set(found.subfolders) - with_photos - explained):
+        yield f"no photo in the folder of {_some(empty, 10)}: left out."
+    if unreadable := sorted(with_photos - set(classes)):
+        yield f"no photo of {_some(unreadable, 10)} can be read: left out."
+    if single := sorted(name for name, count in Counter(classes).items() if count == 1):
+        yield f"only one photo of {_some(single, 10)}: it teaches little about how photos of a class differ."
 
 
-def _small_classes(classes: Sequence[str]) -> list[str]:
-    single = sorted(name for name, count in Counter(classes).items() if count == 1)
-    return (
-        [f"only one photo of {_some(single)}: it teaches little about how photos of a class differ."] if single else []
-    )
-
-
-def _same_photos(known: Reading, classes: Sequence[str], novel: Reading) -> list[str]:
+def _same_photos(known: EncodedPhotos, classes: Sequence[str], novel: EncodedPhotos) -> Iterator[str]:
     """The same file content in two places where it should be in one."""
-    warnings = []
     class_of_digest: dict[bytes, str] = {}
     twice = []
     for path, digest, name in zip(known.paths, known.digests, classes, strict=True):
@@ -118,14 +125,12 @@ def _same_photos(known: Reading, classes: Sequence[str], novel: Reading) -> list
         for path, digest in zip(novel.paths, novel.digests, strict=True)
         if digest in class_of_digest
     ]
-    again = sum(count - 1 for count in Counter(novel.digests).values())
     if both:
-        warnings.append(f"the same photo is in known and in novel: {_some(both)}; take it out of one of them.")
+        yield f"the same photo is in known and in novel: {_some(both)}; take it out of one of them."
     if twice:
-        warnings.append(f"the same photo is in two known classes: {_some(twice)}; take it out of one of them.")
-    if again:
-        warnings.append(f"{again} of the novel photos are copies of others: groups look surer than they are.")
-    return warnings
+        yield f"the same photo is in two known classes: {_some(twice)}; take it out of one of them."
+    if again := sum(count - 1 for count in Counter(novel.digests).values()):
+        yield f"{again} of the novel photos are copies of others: groups look surer than they are."
 
 
 def _some(names: Sequence[str], shown: int = 3) -> str:

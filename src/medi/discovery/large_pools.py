@@ -1,4 +1,4 @@
-"""More novel items than can be compared with one another: some are grouped, the others join their groups.
+"""Of very many novel items some are grouped, and the others join the nearest group.
 
 Grouping compares every item with every other, so its memory grows with the square of their number.
 """
@@ -15,7 +15,7 @@ from medi.cluster.ward import by_size
 from medi.discovery.map import Plane
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.representations import chunks
-from medi.discovery.result import SURE, Discovery
+from medi.discovery.result import DOUBTFUL_BELOW, Discovery
 
 MOST_GROUPED = 4000
 """Novel items that are grouped; of more, so many are drawn at random."""
@@ -28,14 +28,14 @@ def draw(items: int, seed: int) -> Tensor:
     return torch.randperm(items, generator=torch.Generator().manual_seed(seed))[:MOST_GROUPED].sort().values
 
 
-def with_rest(
+def join_groups(
     discovery: Discovery, recogniser: Recogniser, novel: Tensor, drawn: Tensor
 ) -> tuple[Discovery, Recogniser]:
-    """The same with every item in the nearest group; groups are numbered anew, the largest 0.
+    """Put every item that was not drawn into the nearest group; groups are numbered anew, the largest 0.
 
     Args:
         discovery: Of the items drawn.
-        recogniser: Of their groups, whose means stay as they are.
+        recogniser: Of their groups; the means stay as they are.
         novel: All items (m, …).
         drawn: (n,) indices of those that were grouped.
     """
@@ -55,13 +55,13 @@ def with_rest(
     positions[drawn] = torch.tensor(discovery.positions, dtype=torch.float64)
     numbered = torch.from_numpy(by_size(labels.numpy()))
     old = torch.zeros(k, dtype=torch.int64)
-    old[numbered] = labels  # which group a number was, the same for all of its items
+    old[numbered] = labels  # the old number of each group
     return (
         replace(
             discovery,
             labels=tuple(numbered.tolist()),
             confidence=tuple(confidence.tolist()),
-            doubtful=tuple((confidence < SURE).tolist()),
+            doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
             nearest_known=tuple(recogniser.names[i] for i in nearest.tolist()) if len(classes) else ("",) * m,
             neighbours=tuple(discovery.neighbours[i] for i in old.tolist()),
             medoids=tuple(int(drawn[discovery.medoids[i]]) for i in old.tolist()),

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medi.discovery.selection import compact
+from medi.discovery.grouping import compact
 
-FEWEST, MOST = 5, 2000
-"""Items from which t-SNE makes sense, and beyond which it takes too long: principal directions outside."""
+FEWEST_MAPPED, MOST_MAPPED = 5, 2000
+"""t-SNE needs so many items and takes too long with more; otherwise the map shows principal directions."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """A map on which further items can be put.
+    """A map on which further items can be placed.
 
     Attributes:
         centre: (d,), the middle of the map's items.
@@ -44,7 +44,7 @@ class Plane:
         return cls(centre, directions, places.amin(0), places.amax(0))
 
     def __call__(self, points: Tensor) -> Tensor:
-        """Places (n, 2) from 0 to 1 of points (n, d); what lies farther out than any before is put on the edge."""
+        """Places (n, 2) from 0 to 1 of points (n, d); those beyond the map's items are put on the edge."""
         places = (points.double() - self.centre) @ self.directions
         span = self.high - self.low
         return torch.where(span > 0, (places - self.low) / span.clamp(min=1e-300), 0.5).clamp(0, 1)
@@ -52,11 +52,11 @@ class Plane:
 
 def map_positions(points: Tensor, seed: int) -> tuple[tuple[float, float], ...]:
     """A place (x, y) from 0 to 1 for each of the points (n, d)."""
-    if len(points) > MOST:
+    if len(points) > MOST_MAPPED:
         return tuple((x, y) for x, y in Plane.of(points)(points).tolist())
     flat = compact(points.double()).numpy()
     flat = flat - flat.mean(0)
-    if len(flat) < FEWEST or np.allclose(flat, 0):
+    if len(flat) < FEWEST_MAPPED or np.allclose(flat, 0):
         places = _principal(flat)
     else:
         from sklearn.manifold import TSNE

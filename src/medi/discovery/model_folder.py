@@ -1,4 +1,4 @@
-"""A discovery's `model/` folder: the recogniser, and which encoder made what it was taught with."""
+"""A discovery's `model/` folder: the recogniser, and the encoder of the features that it compares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from medi.runtime.files import input_errors, make_folder, write_atomically
 
 ENCODER = "encoder.json"
 INNER = "encoder"
-"""Subfolder with the model that the encoder itself was taken from, where it was: a model needs nothing outside."""
+"""Subfolder with the saved model that served as encoder, if one did: a model needs nothing outside its folder."""
 
 
 def save_model(folder: Path, recogniser: Recogniser, encoder: Encoder) -> None:
@@ -50,7 +50,7 @@ def load_model(folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]
 
 
 def choose_encoder(name: str, device: torch.device) -> Encoder:
-    """The encoder of a name, or what an earlier discovery saved in a folder had learnt to compare by."""
+    """The encoder of a name, or the representation that an earlier discovery saved in a folder."""
     folder = Path(name)
     if not folder.is_dir():
         return load_encoder(name, device)

@@ -1,7 +1,15 @@
 """The folder that `medi discover` writes: when it may be used, and its files.
 
-`discovery.json` is written last: a folder that has it is finished. Until then `unfinished.json` says what is being
-done there, and `work/` holds what a killed run had reached.
+A run works in the subfolder `unfinished/`. Its results move to their places when all of them are complete, so an
+earlier discovery stays whole until then, whatever stops the program.
+
+    unfinished/arguments.json   what was asked for: the same arguments continue the run
+    unfinished/training/        checkpoints
+    unfinished/results/         the new files; `discovery.json` is written last and says that they are complete
+    unfinished/replaced/        the earlier model
+
+A process that is killed while results move leaves `unfinished/results/discovery.json`: the next run moves the others
+before it does anything else.
 """
 
 from __future__ import annotations
@@ -10,7 +18,6 @@ import csv
 import io
 import json
 import math
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,43 +25,56 @@ from typing import Any
 
 from medi.discovery.result import Discovery
 from medi.errors import InputError
-from medi.runtime.files import input_errors, make_folder, remove_leftovers, write_atomically, written_atomically
+from medi.runtime.files import input_errors, make_folder, write_atomically, written_atomically
 
 CLUSTERS, DISCOVERY, REPORT = "clusters.csv", "discovery.json", "report.html"
-MODEL, GROUPS, WORK = "model", "groups", "work"
-UNFINISHED = "unfinished.json"
+MODEL, GROUPS = "model", "groups"
+UNFINISHED = "unfinished"
+ARGUMENTS, TRAINING, RESULTS, REPLACED = "arguments.json", "training", "results", "replaced"
 
 
 def claim(out: Path, arguments: Mapping[str, Any], *, force: bool) -> None:
     """Make the output folder ours, or say why not.
 
-    New and empty folders are taken, unfinished ones with the same arguments continued. Anything else needs `force`,
-    which replaces what an earlier run wrote and leaves other files alone.
+    New and empty folders are taken, unfinished ones with the same arguments continued. Replacing a finished discovery
+    or writing beside other files needs `force`, which leaves those other files alone.
     """
     make_folder(out)
     wanted = json.loads(json.dumps(arguments))
+    was_moving = _move_results(out)
+    unfinished = out / UNFINISHED
     with input_errors(out, "read"):
         there = {path.name for path in out.iterdir() if not path.name.startswith(".")}
-    if DISCOVERY in there and not force:
-        raise InputError(f"{out} holds a finished discovery: choose another --out, or replace it with --force.")
-    if DISCOVERY not in there and UNFINISHED in there and _read(out / UNFINISHED) == wanted:
+        begun = {path.name for path in unfinished.iterdir()} & {TRAINING, RESULTS} if UNFINISHED in there else set()
+    finished = DISCOVERY in there
+    if _read(unfinished / ARGUMENTS) == wanted and (force or was_moving or not finished):
         return
-    if there - {UNFINISHED} and not force:
-        holds = "an unfinished discovery with other arguments" if UNFINISHED in there else "other files"
-        raise InputError(f"{out} holds {holds}: choose another --out, or use --force to write there all the same.")
-    with input_errors(out, "empty"):
-        _clear(out)
-    write_atomically(out / UNFINISHED, _json(wanted))
+    if not force:
+        if finished:
+            raise InputError(f"{out} holds a finished discovery: choose another --out, or replace it with --force.")
+        if begun or there - {UNFINISHED}:
+            holds = "an unfinished discovery with other arguments" if begun else "other files"
+            raise InputError(f"{out} holds {holds}: choose another --out, or use --force to write there all the same.")
+    with input_errors(unfinished, "empty"):
+        if unfinished.exists():
+            shutil.rmtree(unfinished)
+    write_atomically(make_folder(unfinished) / ARGUMENTS, _json(wanted))
+
+
+def results_folder(out: Path) -> Path:
+    """An empty folder for the new results."""
+    folder = out / UNFINISHED / RESULTS
+    with input_errors(folder, "empty"):
+        if folder.exists():
+            shutil.rmtree(folder)
+    return make_folder(folder)
 
 
 def finish(out: Path, facts: Mapping[str, Any]) -> None:
-    """Write `discovery.json`, by which the folder is finished, and tidy up."""
-    write_atomically(out / DISCOVERY, _json(facts))
-    with input_errors(out, "tidy up"):
-        (out / UNFINISHED).unlink(missing_ok=True)
-        shutil.rmtree(out / WORK, ignore_errors=True)
-    for folder in (out, out / MODEL):
-        remove_leftovers(folder, "*")
+    """Write `discovery.json` to complete the results, and put them into the place of earlier ones."""
+    write_atomically(out / UNFINISHED / RESULTS / DISCOVERY, _json(facts))
+    _move_results(out)
+    shutil.rmtree(out / UNFINISHED, ignore_errors=True)
 
 
 def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> None:
@@ -75,48 +95,72 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int]) -> list[str]:
-    """Copy photos into `groups/<cluster>/`, subfolders kept so that no two get one name; returns the copies' paths."""
-    made = []
+    """Copy photos into `groups/<cluster>/` of the new results; subfolders are kept, so that no two get one name.
+
+    A file that a person has put in the place of a copy stays, and that photo is not copied.
+
+    Returns:
+        Where the copies will be, relative to the output folder.
+    """
+    earlier, made = _exported(out), []
     for path, label in zip(paths, labels, strict=True):
-        copy = Path(GROUPS) / str(label) / path
-        make_folder((out / copy).parent)
+        copy = (Path(GROUPS) / str(label) / path).as_posix()
+        if (out / copy).exists() and copy not in earlier:
+            continue
+        target = out / UNFINISHED / RESULTS / copy
+        make_folder(target.parent)
         with input_errors(source / path, "read"):
-            handle = (source / path).open("rb")
-        with handle:
-            _copy(handle, out / copy)
-        made.append(copy.as_posix())
+            photo = (source / path).open("rb")
+        with photo, input_errors(target, "write"), target.open("wb") as file:
+            shutil.copyfileobj(photo, file)
+        made.append(copy)
     return made
 
 
-def _copy(source: Any, target: Path) -> None:
-    """Copy an open file so that its name appears only when all of it is there."""
-    temporary = target.with_name(f".{os.getpid()}.tmp")
-    with input_errors(target, "write"):
-        try:
-            with temporary.open("wb") as file:
-                shutil.copyfileobj(source, file)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+def _move_results(out: Path) -> bool:
+    """Move results that are complete to their places, where an earlier call was stopped too; whether there were any.
+
+    `discovery.json` moves last: it says what is left to do.
+    """
+    unfinished = out / UNFINISHED
+    results = unfinished / RESULTS
+    if not (results / DISCOVERY).is_file():
+        return False
+    with input_errors(out, "replace the results in"):
+        _move_copies(out, results)
+        if (results / MODEL).exists():
+            if (out / MODEL).exists():
+                shutil.rmtree(unfinished / REPLACED, ignore_errors=True)
+                (out / MODEL).rename(unfinished / REPLACED)
+            (results / MODEL).rename(out / MODEL)
+        for name in (CLUSTERS, REPORT, DISCOVERY):
+            if (results / name).exists():
+                (results / name).replace(out / name)
+    return True
 
 
-def _clear(out: Path) -> None:
-    """Remove what an earlier run wrote. Of the exported groups only its own copies: a person may have sorted there."""
-    earlier = _read(out / DISCOVERY)
-    (out / DISCOVERY).unlink(missing_ok=True)  # first: from here on the folder no longer passes for finished
+def _move_copies(out: Path, results: Path) -> None:
+    """Move the new copies of photos to `groups/` and remove earlier ones; what a person has moved or added stays."""
+    new = _exported(results)
+    for copy in new:
+        if (results / copy).exists():
+            make_folder((out / copy).parent)
+            (results / copy).replace(out / copy)
     groups = (out / GROUPS).resolve()
-    for copy in earlier.get("exported", []) if isinstance(earlier, dict) else []:
-        path = out / str(copy)
-        if path.parent.resolve().is_relative_to(groups):
-            path.unlink(missing_ok=True)
-    for folder in (*sorted(groups.rglob("*"), reverse=True), groups):
-        if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-            folder.rmdir()
-    for name in (CLUSTERS, REPORT, UNFINISHED):
-        (out / name).unlink(missing_ok=True)
-    for name in (MODEL, WORK):
-        if (out / name).is_dir():
-            shutil.rmtree(out / name)
+    for copy in sorted(_exported(out) - new):
+        if not (out / copy).parent.resolve().is_relative_to(groups):
+            continue
+        if (out / copy).is_file():
+            (out / copy).unlink()
+        for folder in Path(copy).parents[:-1]:
+            if (out / folder).is_dir() and not any((out / folder).iterdir()):
+                (out / folder).rmdir()
+
+
+def _exported(folder: Path) -> set[str]:
+    """The copies of photos that the `discovery.json` in a folder lists."""
+    facts = _read(folder / DISCOVERY)
+    return {str(copy) for copy in facts.get("exported", ())} if isinstance(facts, dict) else set()
 
 
 def _read(path: Path) -> Any:
@@ -128,12 +172,12 @@ def _read(path: Path) -> Any:
 
 
 def _json(facts: object) -> bytes:
-    """As JSON, in ASCII because names may hold what UTF-8 cannot; numbers that JSON lacks become null."""
-    return (json.dumps(plain(facts), indent=1, allow_nan=False) + "\n").encode()
+    """As JSON, in ASCII because names may hold what UTF-8 cannot."""
+    return (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode()
 
 
 def plain(value: Any) -> Any:
-    """The same with NaN and infinities as None."""
+    """The same as JSON can hold it: NaN and infinities as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

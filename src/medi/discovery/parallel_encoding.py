@@ -1,7 +1,7 @@
-"""Features computed by several processes: `torchrun … -m medi discover`, or `--ray`.
+"""Photos encoded by several processes: `torchrun … -m medi discover`, or `--ray`.
 
-Each takes whole shards and puts their features into the cache, where the process that goes on finds them: it reads the
-photos again as if they had been encoded by an earlier run. So nothing depends on who did what, a shard that is lost is
+Each process takes whole shards and puts their features into the cache. The process that goes on then reads the photos
+as if an earlier run had encoded them. So the result does not depend on who encoded what, a shard that was lost is
 encoded by whoever needs it, and a job that was stopped continues on any number of processes.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from medi.discovery.model_folder import choose_encoder
 from medi.errors import InputError
-from medi.photos.cache import FeatureCache
+from medi.photos.cache import THUMBNAILS, PhotoCache
 from medi.photos.encode_folder import SHARD, read_shards
 from medi.photos.encoders import Encoder
 from medi.photos.folders import Found
@@ -35,6 +35,7 @@ class Order:
         encoder: Its name, from which it is made there.
         identity: What it must be there as well.
         device: Where to work: auto, cpu or cuda.
+        thumbnails: Whether thumbnails are made too.
     """
 
     root: str
@@ -42,6 +43,7 @@ class Order:
     encoder: str
     identity: str
     device: str
+    thumbnails: bool = False
 
     def as_json(self) -> str:
         """One line."""
@@ -62,8 +64,15 @@ def do(order: str) -> str:
                 f"a Ray worker has the encoder {encoder.identity}, not {wanted.identity}: "
                 "install the same versions on every machine."
             )
-        encoded = _encode(Path(wanted.root), wanted.paths, encoder, _kept(encoder.identity), Silent())
-        return json.dumps({"rows": [{"encoded": encoded}]})
+        computed = _encode(
+            Path(wanted.root),
+            wanted.paths,
+            encoder,
+            _cache(encoder.identity),
+            Silent(),
+            thumbnails=_cache(THUMBNAILS) if wanted.thumbnails else None,
+        )
+        return json.dumps({"rows": [{"encoded": computed}]})
     except InputError as error:
         return json.dumps({"error": str(error)})
 
@@ -74,9 +83,9 @@ def _encoder(name: str, device: str) -> Encoder:
 
 
 @cache
-def _kept(identity: str) -> FeatureCache:
-    """Opened once by a worker, not for every shard: that takes as long as there are shards."""
-    return FeatureCache(identity, Silent())
+def _cache(name: str) -> PhotoCache:
+    """Opened once by a worker, not for every shard: opening takes longer the more shards there are."""
+    return PhotoCache(name, Silent())
 
 
 def on_ray(address: str, device: str) -> OnRay:
@@ -87,23 +96,44 @@ def on_ray(address: str, device: str) -> OnRay:
     return OnRay(address, 1, gpus, do, what="shards of photos", again="start again")
 
 
-def share(folders: Sequence[Found], encoder: Encoder, device: str, spread: OnRay | None, reporter: Reporter) -> bool:
-    """Have the features of all photos computed by all processes there are; returns whether there are others."""
-    if spread is not None:
+def encode_together(
+    folders: Sequence[Found],
+    encoder: Encoder,
+    device: str,
+    workers: OnRay | None,
+    reporter: Reporter,
+    *,
+    shown: Found | None = None,
+) -> bool:
+    """Have all photos encoded by all processes there are.
+
+    Args:
+        folders: The photos.
+        encoder: What encodes them.
+        device: Where to work: auto, cpu or cuda.
+        workers: A Ray cluster; None for the processes that torchrun started, if it did.
+        reporter: Shows progress.
+        shown: The one of the folders whose thumbnails will be needed.
+
+    Returns:
+        Whether there are other processes.
+    """
+    if workers is not None:
         name = str(Path(encoder.name).resolve()) if encoder.folder else encoder.name
         orders = [
-            Order(str(found.root.resolve()), tuple(shard), name, encoder.identity, device)
+            Order(str(found.root.resolve()), tuple(shard), name, encoder.identity, device, found is shown)
             for found in folders
             for shard in shards(found.paths)
         ]
-        for _ in spread(orders, reporter):
+        for _ in workers(orders, reporter):
             pass
     elif ranks.count() > 1:
         for found in folders:
             mine = [path for shard in list(shards(found.paths))[ranks.rank() :: ranks.count()] for path in shard]
-            _encode(found.root, mine, encoder, FeatureCache(encoder.identity, reporter), reporter)
+            thumbnails = PhotoCache(THUMBNAILS, Silent()) if found is shown else None
+            _encode(found.root, mine, encoder, PhotoCache(encoder.identity, reporter), reporter, thumbnails=thumbnails)
         ranks.wait()
-    return spread is not None or ranks.count() > 1
+    return workers is not None or ranks.count() > 1
 
 
 def shards(paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -112,15 +142,24 @@ def shards(paths: Sequence[str]) -> Iterator[Sequence[str]]:
         yield paths[start : start + SHARD]
 
 
-def _encode(root: Path, paths: Sequence[str], encoder: Encoder, kept: FeatureCache, reporter: Reporter) -> int:
+def _encode(
+    root: Path,
+    paths: Sequence[str],
+    encoder: Encoder,
+    cache: PhotoCache,
+    reporter: Reporter,
+    *,
+    thumbnails: PhotoCache | None,
+) -> int:
     """Put the features of photos into the cache; returns how many were not there."""
-    return sum(shard.encoded for shard in read_shards(root, paths, encoder, kept, reporter, title="encoding photos"))
+    encoded = read_shards(root, paths, encoder, cache, reporter, title="encoding photos", thumbnails=thumbnails)
+    return sum(shard.computed for shard in encoded)
 
 
-def complain(encoded: int, reporter: Reporter) -> None:
-    """Say that photos had to be encoded although others had done it."""
-    if encoded:
+def warn_of_lost(computed: int, reporter: Reporter) -> None:
+    """Say that photos had to be encoded although other processes had done it."""
+    if computed:
         reporter.say(
-            f"{encoded} photos were encoded again here: features of the other processes did not arrive. "
+            f"{computed} photos were encoded again here: features of the other processes did not arrive. "
             "Let MEDI_CACHE name a folder that all of them share."
         )

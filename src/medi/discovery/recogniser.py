@@ -9,11 +9,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from medi.cluster.ward import means
+from medi.cluster.groups import group_means
 from medi.data.imageset import ImageSet
-from medi.discovery.rejection import corrected_distances, left_out_distances, limits_by_items, limits_by_splits
+from medi.discovery.grouping import MOST_KNOWN, thin
+from medi.discovery.held_out import Choice
+from medi.discovery.rejection import corrected_distances, left_out_distances, thresholds_by_items, thresholds_by_splits
 from medi.discovery.representations import Representation, class_means
-from medi.discovery.selection import Choice, thin
 from medi.errors import InputError
 from medi.methods.embedding import best_temperature
 from medi.runtime.files import make_folder
@@ -21,18 +22,16 @@ from medi.train.checkpoint import load_checkpoint, save_checkpoint, under_prefix
 
 FILE = "recogniser.safetensors"
 FORMAT = "medi-recogniser-2"
-MOST_ASKED = 4000
-"""Known items that set the temperature."""
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What an item was taken for.
+    """What an item was recognised as.
 
     Attributes:
         kind: A discovered group, a known class, or neither.
         label: Number of the group, name of the class, or empty.
-        confidence: 0 to 1, in the kind and the label; for none, in that.
+        confidence: 0 to 1, that kind and label are right.
     """
 
     kind: Literal["novel", "known", "none"]
@@ -42,17 +41,17 @@ class Recognised:
 
 @dataclass(frozen=True)
 class Recogniser:
-    """The nearest mean, unless that is too far.
+    """Recognises an item by the nearest mean, unless that is too far.
 
     Attributes:
         representation: What items are compared by.
         groups: (k, d) means of the discovered groups.
         classes: (c, d) means of the known classes.
         names: Of the known classes.
-        sizes: (k + c,) items behind each mean: the mean of a few is less certain, and more distance is allowed.
+        sizes: (k + c,) items behind each mean: the mean of a few is less certain, so more distance is allowed.
         temperature: Squared distance that makes a class e times less likely.
-        limits: (k + c,) corrected squared distance from each mean beyond which an item nearest to it is none.
-        calibrated: Whether held-out known classes set the limits.
+        thresholds: (k + c,) corrected squared distance from each mean beyond which an item nearest to it is none.
+        calibrated: Whether held-out known classes set the thresholds.
     """
 
     representation: Representation
@@ -61,21 +60,22 @@ class Recogniser:
     names: tuple[str, ...]
     sizes: Tensor
     temperature: float
-    limits: Tensor
+    thresholds: Tensor
     calibrated: bool
 
     def recognise(self, items: Tensor) -> list[Recognised]:
-        """What each of the items (n, …) is taken for, each by itself."""
+        """What each of the items (n, …) is recognised as, each by itself."""
         if not len(items):
             return []
         distances = self.distances(self.representation(items))
         far, place = distances.min(1)
         probability = self.probabilities(distances).gather(1, place[:, None]).squeeze(1)
         answers = []
-        limits = self.limits[place].tolist()
-        for distance, limit, at, sure in zip(far.tolist(), limits, place.tolist(), probability.tolist(), strict=True):
+        thresholds = self.thresholds[place].tolist()
+        rows = zip(far.tolist(), thresholds, place.tolist(), probability.tolist(), strict=True)
+        for distance, threshold, at, sure in rows:
             kind: Literal["novel", "known"] = "novel" if at < len(self.groups) else "known"
-            inside = _inside(distance, limit)
+            inside = _inside(distance, threshold)
             if inside < 0.5:
                 answers.append(Recognised("none", "", 1 - inside))
             else:
@@ -90,24 +90,24 @@ class Recogniser:
         return self.distances(self.representation(items)).argmin(1)
 
     def distances(self, points: Tensor) -> Tensor:
-        """Squared distances (n, k + c) of points to groups and known classes, less where a mean is uncertain."""
+        """Corrected squared distances (n, k + c) of points to groups and known classes."""
         return corrected_distances(points, torch.cat([self.groups, self.classes]), self.sizes)
 
     def probabilities(self, distances: Tensor) -> Tensor:
-        """(n, k + c), of each mean, if it is one of them."""
+        """Probability (n, k + c) of each group and class, given that an item belongs to one of them."""
         return (-distances / self.temperature).softmax(1)
 
     def renumbered(self, old: Tensor) -> Recogniser:
         """The same with group i where group `old[i]` was, for a permutation (k,)."""
         k = len(self.groups)
         order = torch.cat([old, torch.arange(k, len(self.sizes))])
-        return replace(self, groups=self.groups[old], sizes=self.sizes[order], limits=self.limits[order])
+        return replace(self, groups=self.groups[old], sizes=self.sizes[order], thresholds=self.thresholds[order])
 
     def save(self, folder: Path) -> None:
         """Write one file into a folder: whole, or not at all."""
         tensors, facts = self.representation.pack()
         tensors = with_prefix("representation", tensors)
-        tensors |= {"groups": self.groups, "classes": self.classes, "sizes": self.sizes, "limits": self.limits}
+        tensors |= {"groups": self.groups, "classes": self.classes, "sizes": self.sizes, "limits": self.thresholds}
         save_checkpoint(
             make_folder(folder) / FILE,
             tensors,
@@ -160,7 +160,7 @@ class Recogniser:
     def _check(self) -> None:
         """Refuse parts that do not fit together."""
         if len(self.names) != len(self.classes) or not (
-            len(self.sizes) == len(self.limits) == len(self.groups) + len(self.classes)
+            len(self.sizes) == len(self.thresholds) == len(self.groups) + len(self.classes)
         ):
             raise ValueError("parts differ in length")
         if self.groups.shape[1] != self.classes.shape[1]:
@@ -177,24 +177,25 @@ def make_recogniser(
         known: The known classes; may be none.
         points: (n, d) the novel items.
         groups: (n,) their groups, 0 to k - 1.
-        choice: Held-out known classes set the limits; without any, the known items or, without those, the groups.
+        choice: Held-out known classes set the thresholds; without any, the known items or, without those, the groups.
     """
     k = int(groups.max()) + 1 if len(groups) else 0
-    centres, sizes = means(points, groups, k), torch.bincount(groups, minlength=k)
+    centres = group_means(points, groups, k) if k else points
+    sizes = torch.bincount(groups, minlength=k)
     classes, counts = centres[:0], sizes[:0]
     asked, own = points, left_out_distances(points, groups, centres, sizes)
     labels = groups
     if known.n_classes:
         classes, counts = class_means(known, representation), torch.bincount(known.labels, minlength=known.n_classes)
-        few = thin(known.labels, MOST_ASKED, torch.Generator().manual_seed(0))
+        few = thin(known.labels, MOST_KNOWN, torch.Generator().manual_seed(0))
         asked, labels = representation(known.images[few]), known.labels[few]
         own = left_out_distances(asked, labels, classes, counts)
     if choice.splits:
-        limits = limits_by_splits(choice, sizes, own[(counts > 1)[labels]])
+        thresholds = thresholds_by_splits(choice, sizes, own[(counts > 1)[labels]])
     elif (counts > 1).any():
-        limits = limits_by_items(asked, labels, sizes, len(counts))
+        thresholds = thresholds_by_items(asked, labels, sizes, len(counts))
     else:
-        limits = limits_by_items(points, groups, sizes, len(counts))
+        thresholds = thresholds_by_items(points, groups, sizes, len(counts))
     return Recogniser(
         representation,
         centres,
@@ -202,15 +203,15 @@ def make_recogniser(
         known.class_names,
         torch.cat([sizes, counts]).double(),
         best_temperature(own, labels, points.shape[1]),
-        limits,
+        thresholds,
         bool(choice.splits),
     )
 
 
-def _inside(distance: float, limit: float) -> float:
-    """How surely a squared distance is within a limit: 1 at nothing, one half at the limit, 0 far out."""
-    if limit == torch.inf:
+def _inside(distance: float, threshold: float) -> float:
+    """Confidence that a squared distance is within a threshold: 1 at zero, one half at the threshold, 0 far out."""
+    if threshold == torch.inf:
         return 1.0
-    if limit <= 0:
+    if threshold <= 0:
         return 1.0 if distance <= 0 else 0.0
-    return float(1 / (1 + (distance / limit) ** 4))
+    return float(1 / (1 + (distance / threshold) ** 4))

@@ -1,8 +1,8 @@
-"""How far from the nearest mean an item may lie and still belong: beyond, it is none of the classes.
+"""Thresholds: how far from the nearest mean an item may lie and still belong to that class or group.
 
-Known classes set the limits. Some are held out, a handful of their items is grouped as if nobody had named them, and
-further items are compared with the means of these groups: all but `MISSED` of them must be within the limit. Items of
-no class have no say in it, because those that will be met are not at hand.
+Known classes set the thresholds. Some are held out and a handful of their items is grouped as if they were novel. Then
+further items of these classes are compared with the means of the groups, and all but `MISSED` of them must be within
+the threshold. Items of no class take no part: nothing is known of those that will be met later.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from medi.cluster.groups import group_means
 from medi.cluster.kmeans import squared_distances
-from medi.cluster.ward import means
-from medi.discovery.selection import Choice, group
+from medi.discovery.grouping import group
+from medi.discovery.held_out import Choice
 
 MISSED = 0.15
-"""Share of the new items of a class that may be called none."""
+"""Fraction of the new items of a class that may be called none."""
 OBSERVED = (1, 2, 3, 5, 10)
-"""Sizes of groups that have a limit of their own; between them the smaller one's, which is the wider, is taken."""
+"""Sizes of groups that have a threshold of their own; a size between two takes that of the smaller, which is wider."""
 DRAWS = 8
 """Times that a handful is drawn from the held-out classes of a split."""
 
@@ -32,15 +33,15 @@ Grouping = Callable[[Tensor, Tensor], NDArray[np.int64]]
 def corrected_distances(points: Tensor, centres: Tensor, sizes: Tensor) -> Tensor:
     """Squared distances (n, c) of points (n, d) to means (c, d), divided by 1 + 1 / n for the mean of n items.
 
-    By so much the mean's own error enlarges them, whatever the class: what is left is the spread of the class.
+    The error of the mean enlarges distances by that factor, whatever the class. The spread of the class is left.
     """
     return squared_distances(points, centres) * (sizes / (sizes + 1.0))
 
 
 def left_out_distances(points: Tensor, labels: Tensor, centres: Tensor, counts: Tensor) -> Tensor:
-    """Corrected squared distances (n, c) of points to class means, each item's own class taken without it.
+    """Corrected squared distances (n, c) of points to class means; the mean of an item's own class is taken without it.
 
-    A class of one keeps its mean.
+    A class of one item keeps its mean.
     """
     sizes = counts.double()
     distances = corrected_distances(points, centres, sizes)
@@ -51,8 +52,8 @@ def left_out_distances(points: Tensor, labels: Tensor, centres: Tensor, counts: 
     return distances.scatter(1, labels[:, None], own[:, None])
 
 
-def limits_by_splits(choice: Choice, group_sizes: Tensor, own: Tensor) -> Tensor:
-    """Limits (k + c,) of groups and of known classes, set by held-out known classes.
+def thresholds_by_splits(choice: Choice, group_sizes: Tensor, own: Tensor) -> Tensor:
+    """Thresholds (k + c,) of groups and of known classes, set by held-out known classes.
 
     Args:
         choice: What was kept, and the splits.
@@ -66,13 +67,13 @@ def limits_by_splits(choice: Choice, group_sizes: Tensor, own: Tensor) -> Tensor
         return group(points, len(np.unique(labels.numpy())), choice.clustering, torch.Generator().manual_seed(0))
 
     of_groups: dict[int, list[Tensor]] = {observed_size(int(n)): [] for n in group_sizes}
-    # To a representation that does not look at classes an item left out of its own mean is as good as a new one.
+    # Where the representation does not look at classes, an item left out of its own mean counts as a new one.
     of_classes = []
     for split in choice.splits:
         represent = split.candidates.all[choice.representation]
         learnt_from, held = represent(split.learnt_from.images), represent(split.held_out.images)
         counts = torch.bincount(split.learnt_from.labels, minlength=split.learnt_from.n_classes)
-        classes = means(learnt_from, split.learnt_from.labels, len(counts))
+        classes = group_means(learnt_from, split.learnt_from.labels, len(counts))
         if fitted and len(split.kept_back):
             of_classes.append(corrected_distances(represent(split.kept_back.images), classes, counts).amin(1))
         for size, found in of_groups.items():
@@ -80,11 +81,12 @@ def limits_by_splits(choice: Choice, group_sizes: Tensor, own: Tensor) -> Tensor
                 groups, sizes, asked = handful(held, split.held_out.labels, size, clustered, generator)
                 centres, behind = torch.cat([groups, classes]), torch.cat([sizes, counts])
                 found.append(corrected_distances(held[asked], centres, behind).amin(1))
-    return _by_size(of_groups, group_sizes, limit(torch.cat(of_classes) if of_classes else own.amin(1)), own.shape[1])
+    of_class = threshold(torch.cat(of_classes) if of_classes else own.amin(1))
+    return _by_size(of_groups, group_sizes, of_class, own.shape[1])
 
 
-def limits_by_items(points: Tensor, labels: Tensor, group_sizes: Tensor, n_classes: int) -> Tensor:
-    """Limits (k + c,) where there is nothing to hold out: by how items (n, d) of a class or group (n,) differ.
+def thresholds_by_items(points: Tensor, labels: Tensor, group_sizes: Tensor, n_classes: int) -> Tensor:
+    """Thresholds (k + c,) where there is nothing to hold out: by how items (n, d) of a class or group (n,) differ.
 
     Infinite where no class has two items: nothing is known of how they differ.
     """
@@ -100,14 +102,14 @@ def limits_by_items(points: Tensor, labels: Tensor, group_sizes: Tensor, n_class
             groups, sizes, asked = handful(points, labels, size, _as_named, generator)
             found.append(corrected_distances(points[asked], groups, sizes).amin(1))
     within = torch.bincount(labels)
-    left_out = left_out_distances(points, labels, means(points, labels, len(within)), within)
-    return _by_size(of_groups, group_sizes, limit(left_out.amin(1)), n_classes)
+    left_out = left_out_distances(points, labels, group_means(points, labels, len(within)), within)
+    return _by_size(of_groups, group_sizes, threshold(left_out.amin(1)), n_classes)
 
 
 def handful(
     points: Tensor, labels: Tensor, size: int, grouping: Grouping, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Group a few items of each class; give the means (g, d), the sizes (g,), and which items (m,) were left out.
+    """Group a few items of each class.
 
     Args:
         points: (n, d) items of classes with two items or more.
@@ -115,6 +117,9 @@ def handful(
         size: Items of each class that are grouped; of a class with fewer than twice as many, half.
         grouping: How they are grouped.
         generator: Draws the items.
+
+    Returns:
+        Means (g, d) and sizes (g,) of the groups, and the indices (m,) of the items that were not grouped.
     """
     shuffled = torch.randperm(len(labels), generator=generator)
     shuffled = shuffled[labels[shuffled].argsort(stable=True)]
@@ -124,23 +129,23 @@ def handful(
     observed = shuffled[few]
     groups = torch.from_numpy(grouping(points[observed], labels[observed]))
     sizes = torch.bincount(groups)
-    return means(points[observed], groups, len(sizes)), sizes, shuffled[~few]
+    return group_means(points[observed], groups, len(sizes)), sizes, shuffled[~few]
 
 
 def observed_size(n: int) -> int:
-    """The size in `OBSERVED` whose limit a group of n takes."""
+    """The size in `OBSERVED` whose threshold a group of n items takes."""
     return max(size for size in OBSERVED if size <= max(n, 1))
 
 
-def limit(distances: Tensor) -> float:
-    """The distance that a share `MISSED` of some distances (n,) exceeds."""
+def threshold(distances: Tensor) -> float:
+    """The distance that the fraction `MISSED` of some distances (n,) exceeds."""
     return float(distances.quantile(1 - MISSED))
 
 
-def _by_size(of_groups: dict[int, list[Tensor]], group_sizes: Tensor, of_classes: float, n_classes: int) -> Tensor:
-    by_size = {size: limit(torch.cat(found)) for size, found in of_groups.items()}
-    limits = [by_size[observed_size(int(n))] for n in group_sizes] + [of_classes] * n_classes
-    return torch.tensor(limits, dtype=torch.float64)
+def _by_size(of_groups: dict[int, list[Tensor]], group_sizes: Tensor, of_class: float, n_classes: int) -> Tensor:
+    by_size = {size: threshold(torch.cat(found)) for size, found in of_groups.items()}
+    thresholds = [by_size[observed_size(int(n))] for n in group_sizes] + [of_class] * n_classes
+    return torch.tensor(thresholds, dtype=torch.float64)
 
 
 def _as_named(points: Tensor, labels: Tensor) -> NDArray[np.int64]:

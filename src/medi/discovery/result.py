@@ -1,6 +1,6 @@
-"""What a discovery says: the one object that the command, the estimator and the report share.
+"""The result of a discovery, which the command, the estimator and the report all use.
 
-Plain numbers and strings only, so that `dataclasses.asdict` makes it JSON.
+It holds plain numbers and strings only, so that `dataclasses.asdict` makes it JSON.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ Verdict = Literal["trustworthy", "doubtful", "no help"]
 """no help: the known classes teach nothing that the novel ones share."""
 
 
-SURE = 2 / 3
-"""An item whose confidence is below this is marked as doubtful: it is less than twice as likely there as elsewhere."""
+DOUBTFUL_BELOW = 2 / 3
+"""An item with less confidence is marked as doubtful: it is less than twice as likely in its group as elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class ClassCount:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Is this solvable? A verdict and the figures behind it; None where a figure could not be had.
+    """Whether the groups can be trusted: a verdict and the figures behind it, None where one could not be measured.
 
     Attributes:
         verdict: In one word.
-        overlap: Share of the mass that the worst pair of known classes shares (tau of the paper's Definition 2).
+        overlap: Fraction of the mass that the worst pair of known classes has in common (tau of Definition 2).
         gain: ACC that learning from known classes adds over raw features, on held-out known classes.
         distance: How far novel items lie from the nearest known class, in units of how far known classes lie apart.
         stability: Mean adjusted Rand index of the grouping with itself under resampling.
-        reasons: Plain sentences with the figures in them, the weightiest first.
+        reasons: Plain sentences with the figures in them, the most important first.
     """
 
     verdict: Verdict
@@ -76,7 +76,7 @@ class Discovery:
     Attributes:
         labels: Group of each item, 0 to count.k - 1; the largest group is 0.
         confidence: 0 to 1 each.
-        doubtful: Items that could as well belong elsewhere.
+        doubtful: Whether each item could as well belong to another group.
         nearest_known: Name of the nearest known class of each item; empty strings where there are none.
         neighbours: The nearest known classes of each group, nearest first.
         medoids: Index of the most typical item of each group.

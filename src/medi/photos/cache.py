@@ -1,9 +1,9 @@
-"""Features of photos that were read before, by the content of the file and the encoder.
+"""What was made of photos before, features and thumbnails, found by the content of the file.
 
-A folder an encoder in the user's cache folder, and in it one file for each shard of photos that was encoded. A shard
-is written whole or not at all, never changed, and checked when it is read: a killed process leaves nothing half-read,
-and any number of processes and machines may share the folder, on a network disk too, without waiting for each other.
-It is a convenience: where it cannot be had, the work is done without it.
+Each encoder has a folder in the user's cache folder, and so have the thumbnails. In it is one file for each shard of
+photos. A shard is written whole or not at all, never changed, and checked when it is read. So a killed process leaves
+nothing half-written, and any number of processes and machines may share the folder, also on a network disk, without
+waiting for each other. Where the cache cannot be used, the work is done without it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from medi.errors import InputError
 from medi.runtime.files import write_atomically
 from medi.runtime.progress import Reporter
 
+THUMBNAILS = "thumbnails-1"
+"""Name of the cache of thumbnails; the number changes whenever they would."""
 DIGEST = 32
 """Bytes of a digest: SHA-256."""
 SUFFIX = ".shard"
 STALE_SECONDS = 3600.0
-"""After so long what a killed process was writing is cleared away: a shard is written in a moment."""
+"""Age at which a temporary file is taken for that of a killed process: a shard is written in a moment."""
 
 # A shard: this head, the digests, a CRC-32 of each value, the values. The head's digest covers all but the values.
 _HEAD = struct.Struct("<16sQQ32s")
@@ -37,7 +39,7 @@ _CHECK = struct.Struct("<I")
 
 
 def cache_folder() -> Path:
-    """Where features are kept: `$MEDI_CACHE`, or the user's cache folder; all in it may be deleted at any time."""
+    """Where the cache lies: `$MEDI_CACHE`, or in the user's cache folder; it may be deleted at any time."""
     if chosen := os.environ.get("MEDI_CACHE"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path  # only asked when the environment is silent
@@ -45,18 +47,18 @@ def cache_folder() -> Path:
     return user_cache_path("medi") / "features"
 
 
-class FeatureCache:
+class PhotoCache:
     """Bytes by digest, on disk; may be read from several threads."""
 
-    def __init__(self, encoder: str, reporter: Reporter, folder: Path | None = None) -> None:
-        """Open the cache of an encoder: what is in it now can be found.
+    def __init__(self, name: str, reporter: Reporter, folder: Path | None = None) -> None:
+        """Open the cache; what other processes add later is not seen.
 
         Args:
-            encoder: Its identity, fit to be a folder's name.
+            name: Of its folder: an encoder's identity, or `THUMBNAILS`.
             reporter: Told once where the cache cannot be used.
-            folder: Where it lies; None for the user's cache folder.
+            folder: Where it lies; None for `cache_folder()`.
         """
-        self.path = (folder or cache_folder()) / encoder
+        self.path = (folder or cache_folder()) / name
         self._reporter = reporter
         self._writing = Lock()
         self._usable = True
@@ -71,7 +73,7 @@ class FeatureCache:
         self._clear_leftovers()
 
     def get(self, digest: bytes) -> bytes | None:
-        """What was put under a digest, None where nothing was."""
+        """The value of a digest, None where there is none."""
         keys, shards, rows = self._index
         key = np.frombuffer(digest[:8], np.uint64)[0]
         place = int(np.searchsorted(keys, key))
@@ -87,13 +89,13 @@ class FeatureCache:
             return None
 
     def put(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keep pairs of digest and value, all values of one length, as a shard: all of them or, if we die, none."""
+        """Keep pairs of digest and value, all values of one length, as one shard."""
         if not rows or not self._usable:
             return
         digests, values = (b"".join(column) for column in zip(*rows, strict=True))
         width = len(values) // len(rows)
         if len(digests) != DIGEST * len(rows) or any(len(value) != width for _, value in rows):
-            raise ValueError(f"digests of {DIGEST} bytes and values of one length are what a shard holds")
+            raise ValueError(f"a shard needs digests of {DIGEST} bytes and values of one length")
         checks = b"".join(_CHECK.pack(crc32(value)) for _, value in rows)
         path = self.path / f"{sha256(digests).hexdigest()[:32]}{SUFFIX}"
         head = _HEAD.pack(_MAGIC, len(rows), width, _checksum(len(rows), width, digests + checks))
@@ -105,7 +107,7 @@ class FeatureCache:
             self._add([(path, digests)])
 
     def _add(self, shards: Iterable[tuple[Path, bytes | None]]) -> None:
-        """Let shards be found; a damaged one is removed, because its features can be computed again."""
+        """Add shards to the index; a damaged one is removed, because its values can be computed again."""
         with self._writing:
             columns = [self._index]
             for path, digests in shards:
@@ -118,7 +120,7 @@ class FeatureCache:
                 self._shards.append(path)
             keys, numbers, rows = (np.concatenate(column) for column in zip(*columns, strict=True))
             order = np.argsort(keys, kind="stable")
-            self._index = keys[order], numbers[order], rows[order]  # at once: others are reading
+            self._index = keys[order], numbers[order], rows[order]  # one assignment: other threads are reading
 
     def _forget(self, shard: int) -> None:
         """Drop a damaged shard."""
@@ -129,14 +131,14 @@ class FeatureCache:
         _remove(self._shards[shard])
 
     def _clear_leftovers(self) -> None:
-        """Remove what killed processes were writing, but nothing that is being written now."""
+        """Remove temporary files of killed processes, but none that is being written now."""
         for path in self.path.glob(f".*{SUFFIX}.*.tmp"):
-            with suppress(FileNotFoundError):  # it was being written, and now is
+            with suppress(FileNotFoundError):  # its process has just finished it
                 if time.time() - path.stat().st_mtime > STALE_SECONDS:
                     _remove(path)
 
     def _give_up(self, error: BaseException) -> None:
-        """Go on without: features are then computed anew each time."""
+        """Stop writing; everything is then computed anew each time."""
         self._usable = False
         self._reporter.say(f"Features are not kept for next time: {self.path} cannot be used ({error}).")
 
@@ -160,7 +162,7 @@ def _digests(path: Path) -> bytes | None:
 
 
 def _value(path: Path, row: int, digest: bytes) -> bytes:
-    """The value in a row of a shard, if it is what was put under the digest."""
+    """The value in a row of a shard; it must be that of the digest."""
     try:
         with path.open("rb") as file:
             _, count, width, _ = _HEAD.unpack(file.read(_HEAD.size))
@@ -182,5 +184,5 @@ def _checksum(count: int, width: int, body: bytes) -> bytes:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # where it may not be removed it stays, and is found out again next time
+    with suppress(OSError):  # where it may not be removed, it is found damaged again next time
         path.unlink()

@@ -1,7 +1,6 @@
-"""One photo from one file: every kind of picture that turns up in people's folders, and every way it can be broken.
+"""Read one photo from one file, of any kind and in any state that turns up in people's folders.
 
-Nothing is decoded at full size where that can be helped: large JPEGs are decoded at a fraction of their size, and only
-the part that is looked at is resized.
+Large JPEGs are decoded at a fraction of their size, and only the part that is needed is resized.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 PREVIEW = 128
-"""Longer side of a preview: of a photo that has it, smaller ones are not enlarged."""
+"""Longer side of a preview in pixels; smaller photos are not enlarged."""
 
 
 class UnreadableError(Exception):
@@ -54,18 +53,18 @@ class Cut:
 
     Attributes:
         side: Pixels it is resized to.
-        share: Its side as a share of the photo's shorter side; it lies in the middle.
+        fraction: Its side as a fraction of the photo's shorter side; it lies in the middle.
         filter: How it is resized.
     """
 
     side: int
-    share: float = 1.0
+    fraction: float = 1.0
     filter: Image.Resampling = Image.Resampling.BICUBIC
 
 
 @dataclass(frozen=True)
 class Photo:
-    """What is left of a photo once it is read.
+    """A photo that was read.
 
     Attributes:
         pixels: (3, side, side) uint8, upright.
@@ -78,7 +77,7 @@ class Photo:
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Lift Pillow's limits to ours and silence its remarks, as long as photos are read; not while others use Pillow."""
+    """Replace Pillow's size limit by ours and silence its warnings while photos are read."""
     limit = Image.MAX_IMAGE_PIXELS
     Image.MAX_IMAGE_PIXELS = LARGEST_JPEG
     try:
@@ -112,7 +111,7 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
 
 def _read(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     width, height = image.size
-    needed = cut.side / (cut.share * min(width, height))  # how small it may be decoded
+    needed = cut.side / (cut.fraction * min(width, height))  # the scale at which it must be decoded
     if preview:
         needed = max(needed, PREVIEW / max(width, height))
     image.draft(None, (math.ceil(needed * width), math.ceil(needed * height)))  # only JPEG can; others stay as they are
@@ -126,7 +125,7 @@ def _read(image: Image.Image, cut: Cut, preview: bool) -> Photo:
 def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     image.load()
     turn = _UPRIGHT.get(_orientation(image))
-    middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut.share), cut.filter)
+    middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut.fraction), cut.filter)
     small = None
     if preview:
         width, height = image.size
@@ -138,17 +137,17 @@ def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     return Photo(np.ascontiguousarray(pixels), small)
 
 
-def _middle(size: tuple[int, int], share: float) -> tuple[float, float, float, float]:
+def _middle(size: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
     """Left, upper, right and lower edge of the middle square."""
     width, height = size
-    side = share * min(size)
+    side = fraction * min(size)
     return (width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2
 
 
 def _resized(
     image: Image.Image, size: tuple[int, int], box: tuple[float, float, float, float], how: Image.Resampling
 ) -> Image.Image:
-    """A part of a photo in another size, as RGB: resized before colours are converted, which costs memory."""
+    """A part of a photo in another size, as RGB; colours are converted last, to save memory."""
     if image.mode not in ("RGB", "L", "CMYK", "YCbCr"):
         outer = math.floor(box[0]), math.floor(box[1]), math.ceil(box[2]), math.ceil(box[3])
         image = _continuous(image.crop(outer))
@@ -189,7 +188,7 @@ def _white(image: Image.Image) -> float | None:
 
 
 def _orientation(image: Image.Image) -> int:
-    """How the camera was held; 1 (upright) where that is not said, or said in a damaged way."""
+    """How the camera was held; 1 (upright) where EXIF does not say, or is damaged."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # EXIF is written by everything that ever touched a photo: a broken one is no reason to skip it

@@ -1,6 +1,7 @@
-"""Many photos in, one array each: decoded in parallel, encoded in batches, kept shard by shard, never all held at once.
+"""Turn the photos of a folder into arrays: decoded in parallel, encoded in batches, cached shard by shard.
 
-A shard is what is kept at a time, what a restart finds finished, and what processes that share the work take in turn.
+A shard is what is cached at a time. A restart finds finished shards, and processes that work together take them in
+turn. Only a few shards are in memory at once.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
 from torch import Tensor
 
-from medi.photos.cache import FeatureCache
-from medi.photos.decode import Cut, UnreadableError, decoding, read_photo
+from medi.photos.cache import PhotoCache
+from medi.photos.decode import PREVIEW, Cut, UnreadableError, decoding, read_photo
 from medi.photos.encoders import Encoder
 from medi.photos.folders import Skipped
+from medi.photos.thumbnails import thumbnail
 from medi.runtime.progress import Reporter
 
 BATCH = 8
 """Photos that a thread decodes and encodes at a time: more take more memory and no less time."""
 SHARD = 128
-"""Photos written to the cache at a time, whole batches: what a killed process has to do again at most."""
+"""Photos cached at a time, whole batches: what a killed process has to do again at most."""
 MOST_THREADS = 16
 
 S = TypeVar("S")
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Reading:
+class EncodedPhotos:
     """What became of a list of files; `paths`, `digests` and the rows of `arrays` belong together.
 
     Attributes:
@@ -45,36 +46,46 @@ class Reading:
         paths: Of the photos that could be read.
         digests: Of their contents.
         skipped: The files that could not be read.
-        encoded: How many of the arrays had to be computed, because they were not kept.
+        computed: How many of the arrays were not in the cache.
     """
 
     arrays: Tensor
     paths: list[str] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    encoded: int = 0
+    computed: int = 0
 
 
 @dataclass(frozen=True)
-class _Look:
-    """One file: either the reason why it is skipped, or its digest and its array, kept before or pixels to encode."""
+class _File:
+    """One file on its way to an array: either `reason` says why it is skipped, or the other fields are set.
+
+    Attributes:
+        reason: Why it is skipped.
+        digest: Of its content.
+        pixels: (3, side, side), where the array is not in the cache.
+        thumbnail: JPEG, made of pixels where thumbnails are asked for.
+        value: Bytes of the array, once it is there.
+    """
 
     reason: str = ""
     digest: bytes = b""
-    kept: bytes | None = None
     pixels: npt.NDArray[np.uint8] | None = None
+    thumbnail: bytes = b""
+    value: bytes | None = None
 
 
 def read_photos(
     root: Path,
     paths: Sequence[str],
     encoder: Encoder,
-    cache: FeatureCache,
+    cache: PhotoCache,
     reporter: Reporter,
     *,
     title: str = "reading photos",
-) -> Reading:
-    """Encode the photos of a folder, in the order given; what cannot be read is listed, and so is the reason.
+    thumbnails: PhotoCache | None = None,
+) -> EncodedPhotos:
+    """Encode the photos of a folder, in the order given; files that cannot be read are listed with the reason.
 
     Args:
         root: The folder.
@@ -83,14 +94,15 @@ def read_photos(
         cache: Where arrays are looked for and kept.
         reporter: Shows progress.
         title: Of the progress.
+        thumbnails: Where to keep a thumbnail of every photo that is decoded; None to make none.
     """
-    whole = Reading(torch.empty(len(paths), *encoder.shape, dtype=encoder.dtype))
-    for shard in read_shards(root, paths, encoder, cache, reporter, title=title):
+    whole = EncodedPhotos(torch.empty(len(paths), *encoder.shape, dtype=encoder.dtype))
+    for shard in read_shards(root, paths, encoder, cache, reporter, title=title, thumbnails=thumbnails):
         whole.arrays[len(whole.paths) : len(whole.paths) + len(shard.paths)] = shard.arrays
         whole.paths += shard.paths
         whole.digests += shard.digests
         whole.skipped += shard.skipped
-        whole.encoded += shard.encoded
+        whole.computed += shard.computed
     whole.arrays = whole.arrays[: len(whole.paths)]
     return whole
 
@@ -99,87 +111,105 @@ def read_shards(
     root: Path,
     paths: Sequence[str],
     encoder: Encoder,
-    cache: FeatureCache,
+    cache: PhotoCache,
     reporter: Reporter,
     *,
     title: str = "reading photos",
-) -> Iterator[Reading]:
-    """The same a shard at a time, each in the cache before it is given out: no more than a few are held at once."""
+    thumbnails: PhotoCache | None = None,
+) -> Iterator[EncodedPhotos]:
+    """The same, a shard at a time; each is in the cache when it is yielded."""
+    if encoder.cut.side < PREVIEW:
+        thumbnails = None  # photos are decoded too small for them
 
-    def batch(names: Sequence[str]) -> list[_Look]:
-        return _encoded([_look(root / name, encoder, cache) for name in names], encoder)
+    def batch(names: Sequence[str]) -> list[_File]:
+        return _encoded([_read(root / name, encoder, cache, thumbnails is not None) for name in names], encoder)
 
-    starts = range(0, len(paths), BATCH)
     with decoding(), reporter.track(title, len(paths)) as tick:
-        looks = _in_parallel(batch, (paths[start : start + BATCH] for start in starts))
+        batches = _in_parallel(batch, (paths[start : start + BATCH] for start in range(0, len(paths), BATCH)))
         for start in range(0, len(paths), SHARD):
             names = paths[start : start + SHARD]
-            yield _shard(names, looks, encoder, cache)
+            yield _shard(names, batches, encoder, cache, thumbnails)
             tick(start + len(names))
 
 
-def _shard(names: Sequence[str], looks: Iterator[list[_Look]], encoder: Encoder, cache: FeatureCache) -> Reading:
-    """The next shard of the looks, which come in batches."""
-    reading = Reading(torch.empty(len(names), *encoder.shape, dtype=encoder.dtype))
-    new: list[tuple[bytes, bytes]] = []
-    try:
-        for start in range(0, len(names), BATCH):
-            for path, look in zip(names[start : start + BATCH], next(looks), strict=True):
-                if look.kept is None:
-                    reading.skipped.append(Skipped(path, look.reason))
-                    continue
-                reading.arrays[len(reading.paths)] = _array(look.kept, encoder)
-                reading.paths.append(path)
-                reading.digests.append(look.digest)
-                if look.pixels is not None:
-                    new.append((look.digest, look.kept))
-    finally:
-        cache.put(new)  # on Ctrl-C too: what was finished is kept
-    reading.encoded = len(new)
-    reading.arrays = reading.arrays[: len(reading.paths)]
-    return reading
+def read_thumbnails(root: Path, paths: Sequence[str], digests: Sequence[bytes], cache: PhotoCache) -> list[bytes]:
+    """A JPEG of each photo: from the cache, or else made now; empty for a photo that can no longer be read."""
 
-
-def read_thumbnails(root: Path, paths: Sequence[str], make: Callable[[Image.Image], bytes]) -> list[bytes]:
-    """What is made of a small RGB picture of each photo; nothing of one that can no longer be read."""
-
-    def small(name: str) -> bytes:
+    def read(photo: tuple[str, bytes]) -> bytes:
+        name, digest = photo
+        if (kept := cache.get(digest)) is not None:
+            return kept.rstrip(b"\0")
         try:
             with (root / name).open("rb") as file:
-                preview = read_photo(file, Cut(1), preview=True).preview  # the cut is not looked at
+                preview = read_photo(file, Cut(1), preview=True).preview  # the cut is not used
         except (UnreadableError, OSError):
             return b""
-        return make(preview) if preview else b""
+        return thumbnail(preview) if preview else b""
 
     with decoding():
-        return list(_in_parallel(small, paths))
+        return list(_in_parallel(read, zip(paths, digests, strict=True)))
 
 
-def _look(path: Path, encoder: Encoder, cache: FeatureCache) -> _Look:
-    """Read one file, as far as that is needed."""
+def _shard(
+    names: Sequence[str],
+    batches: Iterator[list[_File]],
+    encoder: Encoder,
+    cache: PhotoCache,
+    thumbnails: PhotoCache | None,
+) -> EncodedPhotos:
+    """The next shard of the files, which come in batches."""
+    photos = EncodedPhotos(torch.empty(len(names), *encoder.shape, dtype=encoder.dtype))
+    arrays: list[tuple[bytes, bytes]] = []
+    pictures: list[tuple[bytes, bytes]] = []
+    try:
+        for start in range(0, len(names), BATCH):
+            for path, file in zip(names[start : start + BATCH], next(batches), strict=True):
+                if file.value is None:
+                    photos.skipped.append(Skipped(path, file.reason))
+                    continue
+                photos.arrays[len(photos.paths)] = _array(file.value, encoder)
+                photos.paths.append(path)
+                photos.digests.append(file.digest)
+                if file.pixels is not None:
+                    arrays.append((file.digest, file.value))
+                if file.thumbnail:
+                    pictures.append((file.digest, file.thumbnail))
+    finally:  # on Ctrl-C too
+        if thumbnails is not None:  # before the arrays: a photo whose array is found is not decoded again
+            longest = max((len(jpeg) for _, jpeg in pictures), default=0)
+            thumbnails.put([(digest, jpeg.ljust(longest, b"\0")) for digest, jpeg in pictures])
+        cache.put(arrays)
+    photos.computed = len(arrays)
+    photos.arrays = photos.arrays[: len(photos.paths)]
+    return photos
+
+
+def _read(path: Path, encoder: Encoder, cache: PhotoCache, with_thumbnail: bool) -> _File:
+    """Read one file: its digest, and its pixels where the cache does not have its array."""
     try:
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").digest()
-            kept = cache.get(digest)
-            if kept is not None:
-                return _Look(digest=digest, kept=kept)
+            value = cache.get(digest)
+            if value is not None:
+                return _File(digest=digest, value=value)
             file.seek(0)
-            return _Look(digest=digest, pixels=read_photo(file, encoder.cut).pixels)
+            photo = read_photo(file, encoder.cut, preview=with_thumbnail)
     except UnreadableError as error:
-        return _Look(reason=str(error))
+        return _File(reason=str(error))
     except OSError as error:
-        return _Look(reason=(error.strerror or str(error)).lower())
+        return _File(reason=(error.strerror or str(error)).lower())
+    return _File(digest=digest, pixels=photo.pixels, thumbnail=thumbnail(photo.preview) if photo.preview else b"")
 
 
-def _encoded(looks: list[_Look], encoder: Encoder) -> list[_Look]:
-    """The same with arrays for those that have only pixels."""
-    waiting = [look.pixels for look in looks if look.pixels is not None]
-    if not waiting:
-        return looks
-    arrays = iter(encoder.encode(torch.from_numpy(np.stack(waiting))))
+def _encoded(files: list[_File], encoder: Encoder) -> list[_File]:
+    """The same files with arrays of those that have only pixels."""
+    pixels = [file.pixels for file in files if file.pixels is not None]
+    if not pixels:
+        return files
+    arrays = iter(encoder.encode(torch.from_numpy(np.stack(pixels))))
     return [
-        look if look.pixels is None else replace(look, kept=next(arrays).contiguous().numpy().tobytes())
-        for look in looks
+        file if file.pixels is None else replace(file, value=next(arrays).contiguous().numpy().tobytes())
+        for file in files
     ]
 
 
@@ -188,10 +218,10 @@ def _array(value: bytes, encoder: Encoder) -> Tensor:
 
 
 def _in_parallel(work: Callable[[S], T], pieces: Iterable[S]) -> Iterator[T]:
-    """Work on pieces in threads, each on its own core: Pillow and torch both let go of the interpreter.
+    """Work on pieces in threads, results in order; Pillow and torch release the interpreter's lock.
 
-    Threads that work on a batch of their own take half the processor time of threads that share one, because they
-    need not wait for each other (benchmarks/discover.py).
+    Threads with a batch each take half the processor time of threads that work on one batch together, because they
+    do not wait for each other (benchmarks/discover.py).
     """
     threads = min(_cores(), MOST_THREADS)
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -208,7 +238,7 @@ def _in_parallel(work: Callable[[S], T], pieces: Iterable[S]) -> Iterator[T]:
 
 
 def _cores() -> int:
-    """Cores for this process: those it may use, shared with the other processes that torchrun or Ray put there."""
+    """Cores that this process may use, beside the other processes that torchrun or Ray started on the machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if "LOCAL_WORLD_SIZE" in os.environ:  # torchrun; it also sets OMP_NUM_THREADS to 1, whatever there is
         return max(1, cores // int(os.environ["LOCAL_WORLD_SIZE"]))

@@ -85,7 +85,7 @@ def _efficientnet_lite0(device: torch.device) -> Encoder:
     return Encoder(
         name=DEFAULT,
         identity=f"{DEFAULT}-{_SHA256[:8]}-224",
-        cut=Cut(224, share=0.875),
+        cut=Cut(224, fraction=0.875),
         shape=(1280,),
         encode=_frozen(body, device, mean=(127.0,) * 3, std=(128.0,) * 3),
     )
@@ -194,7 +194,7 @@ def _timm(name: str, device: torch.device) -> Encoder:
     return Encoder(
         name=name,
         identity=f"timm-{model}-{digest.hexdigest()[:8]}-{side}".replace("/", "_"),
-        cut=Cut(side, share=data["crop_pct"], filter=Image.Resampling[data["interpolation"].upper()]),
+        cut=Cut(side, fraction=data["crop_pct"], filter=Image.Resampling[data["interpolation"].upper()]),
         shape=tuple(encode(torch.zeros(1, 3, side, side, dtype=torch.uint8)).shape[1:]),
         encode=encode,
     )

@@ -12,7 +12,7 @@ from medi.errors import InputError
 from medi.photos.decode import SUFFIXES
 
 _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx", "@eadir"})
-"""What systems leave in folders of photos, beside hidden files: passed over without a word."""
+"""What systems leave in folders of photos, beside hidden files: passed over silently."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class Found:
         root: The folder.
         paths: Files that look like photos, relative to it, in the same order on every machine.
         skipped: Files and folders that were passed over.
+        subfolders: Names of the folders directly in it.
     """
 
     root: Path
     paths: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    subfolders: list[str] = field(default_factory=list)
 
 
 def find_photos(root: Path, what: str) -> Found:
@@ -50,7 +52,7 @@ def find_photos(root: Path, what: str) -> Found:
     found, seen = Found(root), set[tuple[int, int]]()
     folders, links = [""], deque[str]()
     while folders or links:
-        # What links lead to comes last, so that of two ways to a folder the true one is kept.
+        # Links come last, so that a folder is found by its own path rather than through a link.
         prefix = folders.pop() if folders else links.popleft()
         try:
             entries = _entries(root / prefix, seen)
@@ -66,6 +68,8 @@ def find_photos(root: Path, what: str) -> Found:
             path = f"{prefix}/{entry.name}" if prefix else entry.name
             if Path(entry.path).is_dir():
                 (links if entry.is_symlink() else folders).append(path)
+                if not prefix:
+                    found.subfolders.append(path)
             elif reason := _fault(entry):
                 found.skipped.append(Skipped(path, reason))
             else:

@@ -1,4 +1,4 @@
-"""Learning from known classes: a projector of features, or a network on images, by a method of the registry."""
+"""What a method learns from known classes: a projector of features, or a network on images."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from medi.nets.embed import NetworkEncoder
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
-MOST_WAY, MOST_ITEMS = 20, 10
-"""Classes, and items of each, in a training task."""
+TASK_CLASSES, TASK_ITEMS = 20, 10
+"""Most classes, and most items of each, in a training task."""
 
-MOST_STEPS = 100
-"""Gradient steps on features, whatever the method."""
+VECTOR_STEPS = 100
+"""Most gradient steps on features. Schedules are made for images; networks on features learn much earlier."""
 
-WIDTH = 128
-"""Directions of the features that a projector is given: the others cost time and taught nothing."""
+PROJECTOR_INPUTS = 128
+"""Directions of the features that a projector is given; with more it takes longer and groups no better."""
 
 PROJECTOR = MPConfig(
     network="mlp", images=200, augmented=False, temperature=8.0, schedule=Schedule(steps=60, rate=1e-3)
 )
 """MP on features: small enough to be trained anew for every split of the known classes."""
 
-VIEWS = ViewsConfig(
+VECTOR_VIEWS = ViewsConfig(
     network="mlp",
     hidden=64,
     batch=128,
@@ -51,9 +51,9 @@ class DiscoveryConfig:
         classes: Number of novel classes, or "auto" to estimate it.
         method: A name in `medi.methods.METHODS`.
         network: What a method trains on images; vectors always take `mlp`.
-        config: The method's named settings; None for "cpu" on a CPU where it has them, and `default` otherwise.
+        preset: The method's named settings; None for "cpu" on a CPU where it has them, and `default` otherwise.
         sampler: How training tasks are drawn, for methods that train on tasks.
-        augmentation: What leaves the class of an image alone; nothing is done to vectors.
+        augmentation: Changes of an image that leave its class alone; vectors are not changed.
         features: What the vectors are called in reports.
         resamples: How often the grouping is repeated on part of the items, to see whether it is stable.
     """
@@ -61,7 +61,7 @@ class DiscoveryConfig:
     classes: int | Literal["auto"] = "auto"
     method: str = "mp"
     network: str = "conv4"
-    config: str | None = None
+    preset: str | None = None
     sampler: str = "cata"
     augmentation: Augmentation = field(default_factory=Augmentation)
     features: str = "encoder"
@@ -73,43 +73,41 @@ class DiscoveryConfig:
         method_of(self.method)
 
 
-def teach(known: ImageSet, way: int, settings: DiscoveryConfig, context: Context) -> Learner:
+def teach(known: ImageSet, way: int, config: DiscoveryConfig, context: Context) -> Learner:
     """What the method learns from known classes, vectors or images; classes too small for a task are left out."""
     vectors = known.images.ndim == 2
-    method = method_of(settings.method)
-    config = _config(method, settings, context, vectors)
+    method = method_of(config.method)
     fitting, observations, queries = task_size(known)
     plan = Plan(
         way=way,
         observations=observations,
         queries=queries,
-        augmentation=Augmentation() if vectors else settings.augmentation,
-        sampler=settings.sampler if method.takes_sampler else "uniform",
-        views=VIEWS if vectors else replace(views_config("glyphs"), network=settings.network),
+        augmentation=Augmentation() if vectors else config.augmentation,
+        sampler=config.sampler if method.takes_sampler else "uniform",
+        views=VECTOR_VIEWS if vectors else replace(views_config("glyphs"), network=config.network),
         context=context,
     )
-    return method(config).fit(fitting.to(context.device), plan)
+    return method(_method_config(method, config, context, vectors)).fit(fitting.to(context.device), plan)
 
 
-def trains_network(settings: DiscoveryConfig, *, vectors: bool) -> bool:
+def trains_network(config: DiscoveryConfig, *, vectors: bool) -> bool:
     """Whether the method ends in a network that embeds, which can then be kept and saved."""
-    method = method_of(settings.method)
-    return method.embeds and _config(method, settings, Context(), vectors).network is not None
+    method = method_of(config.method)
+    return method.embeds and _method_config(method, config, Context(), vectors).network is not None
 
 
-def projector(known: ImageSet, settings: DiscoveryConfig, context: Context, name: str) -> Representation:
+def projector(known: ImageSet, config: DiscoveryConfig, context: Context, name: str) -> Representation:
     """Features meta-trained on the known classes."""
-    base = principal(known, WIDTH, context.seed)
-    parts = [base.prepare(part).float() for part in chunks(known.images)]
-    prepared = replace(known, images=torch.cat(parts))
-    learner = teach(prepared, min(MOST_WAY, known.n_classes), settings, context)
+    base = principal(known, PROJECTOR_INPUTS, context.seed)
+    prepared = replace(known, images=torch.cat([base.prepare(part).float() for part in chunks(known.images)]))
+    learner = teach(prepared, min(TASK_CLASSES, known.n_classes), config, context)
     return base.with_network(name, network_of(learner), "mlp", unit=True)
 
 
-def trained(known: ImageSet, settings: DiscoveryConfig, context: Context, name: str) -> Representation:
+def trained(known: ImageSet, config: DiscoveryConfig, context: Context, name: str) -> Representation:
     """A network trained on images of the known classes."""
-    learner = teach(known, min(MOST_WAY, known.n_classes), settings, context)
-    return as_they_are(known.images, name).with_network(name, network_of(learner), settings.network, unit=False)
+    learner = teach(known, min(TASK_CLASSES, known.n_classes), config, context)
+    return as_they_are(known.images, name).with_network(name, network_of(learner), config.network, unit=False)
 
 
 def network_of(learner: Learner) -> Network:
@@ -122,32 +120,31 @@ def network_of(learner: Learner) -> Network:
 
 
 def task_size(known: ImageSet) -> tuple[ImageSet, int, int]:
-    """The classes that are large enough for a training task, and its observations and queries a class.
+    """The classes that are large enough for a training task, and its observations and queries per class.
 
-    A task takes as many items as three quarters of the classes have, ten at most: half observed, half asked about.
+    A task takes as many items as three quarters of the classes have, `TASK_ITEMS` at most; half are observations.
     """
     counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)
     if int((counts >= 2).sum()) < 2:
         raise InputError("fewer than two known classes have two images: add images of known classes.")
-    size = int(counts[counts >= 2].double().quantile(0.25, interpolation="lower").clamp(max=MOST_ITEMS))
+    size = int(counts[counts >= 2].double().quantile(0.25, interpolation="lower").clamp(max=TASK_ITEMS))
     fitting = (counts >= size).nonzero().squeeze(1).tolist()
     if len(fitting) < 2:
         size, fitting = 2, (counts >= 2).nonzero().squeeze(1).tolist()
     return known.of_classes(fitting), size - size // 2, size // 2
 
 
-def _config(method: type[Method], settings: DiscoveryConfig, context: Context, vectors: bool) -> Any:
-    """The method's settings with the right network."""
-    if vectors and settings.method == "mp" and settings.config is None:
+def _method_config(method: type[Method], config: DiscoveryConfig, context: Context, vectors: bool) -> Any:
+    """The method's settings with the right network and length."""
+    if vectors and config.method == "mp" and config.preset is None:
         return PROJECTOR
     small = vectors or context.device.type == "cpu"
-    config = method.preset(settings.config or ("cpu" if small and "cpu" in method.presets else "default"))
-    # Schedules are made for images: a network on features has learnt what there is to learn much earlier.
-    return _adjusted(config, "mlp" if vectors else settings.network, MOST_STEPS if vectors else None)
+    chosen = method.preset(config.preset or ("cpu" if small and "cpu" in method.presets else "default"))
+    return _adjusted(chosen, "mlp" if vectors else config.network, VECTOR_STEPS if vectors else None)
 
 
 def _adjusted(config: Any, network: str, most_steps: int | None) -> Any:
-    """Settings with another network, and shorter schedules, wherever in them there is one."""
+    """Settings with another network and shorter schedules, at any depth."""
     changed: dict[str, Any] = {}
     for part in fields(config):
         value = getattr(config, part.name)

@@ -1,7 +1,7 @@
-"""What held-out known classes say: which representation and which clustering finds classes nobody named.
+"""Held-out known classes choose the representation and the clustering.
 
-Some known classes play novel: candidates are fitted to the others, and bags of the held-out ones are clustered. The
-same splits later calibrate the number of classes, the threshold of "none of these" and the distance of novel items.
+Some known classes play novel: candidates are fitted to the others, and bags of held-out items are clustered. The same
+splits later calibrate the number of classes, the thresholds of "none of these" and the distance of novel items.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from torch import Tensor
 
 from medi.bench.choose import FEWEST_KNOWN, held_out_splits
 from medi.cluster.kmeans import kmeans
-from medi.cluster.ward import by_size, ward
+from medi.cluster.ward import ward
 from medi.data.imageset import ImageSet
+from medi.discovery.grouping import compact
 from medi.discovery.representations import Representation, as_they_are, unit_length, whitened
-from medi.discovery.teaching import DiscoveryConfig, projector, trained, trains_network
+from medi.discovery.training import DiscoveryConfig, projector, trained, trains_network
 from medi.metrics import score_episodes
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
 
 CLUSTERINGS = ("ward", "kmeans")
-BAGS, MOST_ITEMS = 8, 10
+SPLIT_BAGS, BAG_ITEMS = 8, 10
 """Bags clustered in each split, and the most items of a class in them."""
 PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
 """Names of representations, or what is added to the name of the features."""
-SURE = 2.0
-"""Standard errors by which a difference must be above nothing to count."""
+STANDARD_ERRORS = 2.0
+"""A difference counts if it is larger than so many of its standard errors."""
 KEPT_BACK = 5
-"""One in so many items of the classes learnt from is not learnt from: it asks whether known classes are recognised."""
+"""One in so many items of the classes learnt from is kept back, to ask whether known classes are recognised."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Choice:
         scores: ACC of each representation under its better clustering; empty where nothing could be tried.
         gain: ACC of the best learnt representation less that of the best plain one; None where either is missing.
         spread: Standard error of the gain.
-        splits: The splits behind it.
+        splits: The splits that it was measured on.
     """
 
     representation: str
@@ -92,64 +93,45 @@ class Choice:
     splits: tuple[Split, ...]
 
 
-def group(points: Tensor, k: int, clustering: str, generator: torch.Generator) -> NDArray[np.int64]:
-    """Labels (n,) of k groups of points (n, d), the largest 0; sizes are free."""
-    if clustering == "ward":
-        return ward(points).cut(k)
-    found = kmeans(compact(points).to(generator.device)[None], k, generator=generator).labels[0].cpu().numpy()
-    # Fewer distinct points than clusters leave some empty: Ward's tree always gives k.
-    return by_size(found) if len(np.unique(found)) == k else ward(points).cut(k)
-
-
-def compact(points: Tensor) -> Tensor:
-    """The same distances between points (n, d) in at most n dimensions."""
-    if points.shape[1] <= len(points):
-        return points
-    centred = points.double() - points.double().mean(0)
-    values, vectors = torch.linalg.eigh(centred @ centred.T)  # inner products hold all distances
-    compacted: Tensor = vectors * values.clamp(min=0).sqrt()
-    return compacted
-
-
-def fit_candidates(known: ImageSet, settings: DiscoveryConfig, context: Context) -> Candidates:
+def fit_candidates(known: ImageSet, config: DiscoveryConfig, context: Context) -> Candidates:
     """Every representation that may be compared, fitted to the known classes."""
-    names = candidate_names(known, settings)
-    fitted = {name: fit(name, known, settings, context) for name in (*names[0], *names[1][:1])}
-    if known.images.ndim == 2:
-        fitted |= {name: fit(name, known, settings, context) for name in names[1][1:]}
-    elif names[1]:  # one training serves both
-        fitted[names[1][1]] = replace(fitted[names[1][0]], name=names[1][1], unit_after=True)
-    return Candidates({name: fitted[name] for name in names[0]}, {name: fitted[name] for name in names[1]})
+    plain, learnt = candidate_names(known, config)
+    if known.images.ndim == 4 and learnt:  # one training serves both
+        network = fit(learnt[0], known, config, context)
+        learnt_fitted = {learnt[0]: network, learnt[1]: replace(network, name=learnt[1], unit_after=True)}
+    else:
+        learnt_fitted = {name: fit(name, known, config, context) for name in learnt}
+    return Candidates({name: fit(name, known, config, context) for name in plain}, learnt_fitted)
 
 
-def candidate_names(known: ImageSet, settings: DiscoveryConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What may be compared: representations that do not look at classes, and learnt ones."""
-    trains = trains_network(settings, vectors=known.images.ndim == 2)
-    base = settings.features
+def candidate_names(known: ImageSet, config: DiscoveryConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the representations that do not look at classes, and of those that are learnt from them."""
+    trains = trains_network(config, vectors=known.images.ndim == 2)
+    base = config.features
     if known.images.ndim == 2:
         learnt = (f"{base}{WHITENED}", *([f"{base}{PROJECTED}"] if trains else []))
         return (base, f"{base}{UNIT}"), learnt
-    network = f"{settings.network} trained by {settings.method}"
+    network = f"{config.network} trained by {config.method}"
     return (PIXELS,), (network, f"{network}{UNIT}") if trains else ()
 
 
-def fit(name: str, known: ImageSet, settings: DiscoveryConfig, context: Context) -> Representation:
+def fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -> Representation:
     """The representation of a name, fitted to known classes."""
     if known.images.ndim == 2:
-        if name == f"{settings.features}{UNIT}":
+        if name == f"{config.features}{UNIT}":
             return unit_length(known, name)
-        if name == f"{settings.features}{WHITENED}":
+        if name == f"{config.features}{WHITENED}":
             return whitened(known, name)
-        if name == f"{settings.features}{PROJECTED}":
-            return projector(known, settings, context, name)
+        if name == f"{config.features}{PROJECTED}":
+            return projector(known, config, context, name)
         return as_they_are(known.images, name)
     if name == PIXELS:
         return as_they_are(known.images, name)
-    return replace(trained(known, settings, context, name), unit_after=name.endswith(UNIT))
+    return replace(trained(known, config, context, name), unit_after=name.endswith(UNIT))
 
 
-def make_splits(known: ImageSet, settings: DiscoveryConfig, context: Context) -> tuple[Split, ...]:
-    """Fit the candidates without some classes, several times; once for images, where a fit is a long training."""
+def make_splits(known: ImageSet, config: DiscoveryConfig, context: Context) -> tuple[Split, ...]:
+    """Hold out some classes and fit the candidates to the others, several times; once for images, which train long."""
     vectors = known.images.ndim == 2
     if vectors:
         held = held_out_splits(known.n_classes, seed=context.seed)[:10]
@@ -159,10 +141,10 @@ def make_splits(known: ImageSet, settings: DiscoveryConfig, context: Context) ->
     splits = []
     with context.reporter.track("asking held-out known classes", len(held)) as tick:
         for number, classes in enumerate(held):
-            rest = known.of_classes([c for c in range(known.n_classes) if c not in set(classes)])
-            learnt_from, kept_back = _keep_back(rest, context.seed + number)
+            others = known.of_classes([c for c in range(known.n_classes) if c not in set(classes)])
+            learnt_from, kept_back = _keep_back(others, context.seed + number)
             inner = replace(context, reporter=Silent(), folder=None) if vectors else context
-            candidates = fit_candidates(learnt_from, settings, inner)
+            candidates = fit_candidates(learnt_from, config, inner)
             splits.append(Split(learnt_from, kept_back, known.of_classes(classes), candidates))
             tick(number + 1)
     return tuple(splits)
@@ -171,7 +153,7 @@ def make_splits(known: ImageSet, settings: DiscoveryConfig, context: Context) ->
 def choose(splits: Sequence[Split], context: Context) -> Choice:
     """The representation and clustering that group bags of held-out classes best.
 
-    The simplest representation is kept unless a later one beats it by more than two standard errors of the difference
+    The simplest representation is kept unless a later one is better by more than `STANDARD_ERRORS` of the difference
     over all bags.
     """
     scores: dict[tuple[str, str], list[float]] = {}
@@ -196,11 +178,11 @@ def choose(splits: Sequence[Split], context: Context) -> Choice:
 
 
 def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
-    """The first name that no later one beats beyond chance."""
+    """The first name, or a later one that is better beyond chance."""
     kept, *later = names
     for name in later:
         gain, spread = _difference(acc[name], acc[kept])
-        if gain > SURE * spread:
+        if gain > STANDARD_ERRORS * spread:
             kept = name
     return kept
 
@@ -211,20 +193,8 @@ def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, floa
     return fmean(differences), stdev(differences) / len(differences) ** 0.5
 
 
-def thin(labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """Indices of items, drawn at random where there are more than `most`: equally many of each class, at least ten."""
-    if len(labels) <= most:
-        return torch.arange(len(labels))
-    counts = torch.bincount(labels)
-    each = max(10, most // int((counts > 0).sum()))
-    shuffled = torch.randperm(len(labels), generator=generator)
-    in_order = shuffled[labels[shuffled].argsort(stable=True)]
-    place = torch.arange(len(labels)) - (counts.cumsum(0) - counts)[labels[in_order]]
-    return in_order[place < each].sort().values
-
-
 def enough(known: ImageSet) -> bool:
-    """Whether there are known classes enough to choose anything by."""
+    """Whether there are enough known classes to hold some out."""
     return known.n_classes >= FEWEST_KNOWN
 
 
@@ -236,13 +206,13 @@ def _cluster(bags: Tensor, k: int, clustering: str, seed: int) -> NDArray[np.int
 
 
 def _bags(held_out: ImageSet, generator: torch.Generator) -> tuple[Tensor, NDArray[np.int64]]:
-    """Bags (BAGS, n) of items of all held-out classes, of unequal sizes, and the class of each item."""
+    """Bags (SPLIT_BAGS, n) of items of all held-out classes, of unequal sizes, and the class of each item."""
     counts = torch.bincount(held_out.labels, minlength=held_out.n_classes)
     # Sizes between a third and all of what a class has, ten at most; the same number of items in every bag.
-    share = torch.linspace(1 / 3, 1, held_out.n_classes)
-    sizes = (share * counts.min().clamp(max=MOST_ITEMS)).round().long().clamp(min=1)
+    fractions = torch.linspace(1 / 3, 1, held_out.n_classes)
+    sizes = (fractions * counts.min().clamp(max=BAG_ITEMS)).round().long().clamp(min=1)
     bags = []
-    for _ in range(BAGS):
+    for _ in range(SPLIT_BAGS):
         shuffled = sizes[torch.randperm(len(sizes), generator=generator)]
         parts = []
         for label, size in enumerate(shuffled.tolist()):
@@ -254,7 +224,7 @@ def _bags(held_out: ImageSet, generator: torch.Generator) -> tuple[Tensor, NDArr
 
 
 def _keep_back(known: ImageSet, seed: int) -> tuple[ImageSet, ImageSet]:
-    """Most items of each class to learn from, and one in five kept back."""
+    """Items of each class to learn from, and one in `KEPT_BACK` kept back."""
     generator = torch.Generator().manual_seed(seed)
     back = torch.zeros(len(known), dtype=torch.bool)
     for label in range(known.n_classes):
