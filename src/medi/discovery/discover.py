@@ -27,7 +27,7 @@ from medi.discovery.recogniser import Recogniser, make_recogniser
 from medi.discovery.rejection import left_out_distances
 from medi.discovery.representations import Representation, as_they_are, chunks
 from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Neighbour
-from medi.discovery.training import DiscoveryConfig, teach
+from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
 from medi.errors import InputError
 from medi.methods import method_of
 from medi.runtime.context import Context
@@ -78,7 +78,7 @@ def discover_groups(
         labels,
         regroup,
         _augmented(novel, count.k, choice, representation, config, context),
-        resamples=config.resamples if method_of(config.method).embeds else min(3, config.resamples),
+        resamples=min(3, config.resamples) if method_of(config.method).trains_on_observations else config.resamples,
         generator=context.generator(stream=5),
     )
     diagnosis = diagnose(choice, pools, novel, stability, count)
@@ -194,13 +194,15 @@ def _grouper(
     context: Context,
 ) -> Callable[[Tensor], NDArray[np.int64]]:
     """A function that groups the novel items of some indices (n,) into k."""
-    if method_of(config.method).embeds:
-        return lambda items: group(points[items], k, choice.clustering, torch.Generator().manual_seed(context.seed))
+    method = method_of(config.method)
+    if not method.trains_on_observations:
+        own = configured_method(config, context.device, vectors=novel.ndim == 2).own_grouping()
+        clustering = choice.clustering if own is None else own
+        return lambda items: group(points[items], k, clustering, torch.Generator().manual_seed(context.seed))
     if known.n_classes < 2:
         raise InputError(f"method {config.method} learns from known classes: give two or more, or use mp or kmeans.")
     if novel.ndim == 2:
-        prepared = torch.cat([representation(part).float() for part in chunks(known.images)])
-        known, novel = replace(known, images=prepared), points.float()
+        known, novel = prepared(representation, known), representation.prepare(novel).float()
     learner = teach(known, k, config, context)
     encoded = learner.encode(novel.to(context.device))
 
@@ -215,7 +217,7 @@ def _augmented(
     novel: Tensor, k: int, choice: Choice, representation: Representation, config: DiscoveryConfig, context: Context
 ) -> list[NDArray[np.int64]]:
     """Groupings of the images after augmentation; none for vectors, which are not augmented."""
-    if novel.ndim != 4 or representation.embedding is None or not method_of(config.method).embeds:
+    if novel.ndim != 4 or representation.embedding is None or method_of(config.method).trains_on_observations:
         return []
     generator, found = torch.Generator().manual_seed(context.seed), []
     for _ in range(AUGMENTED_GROUPINGS):

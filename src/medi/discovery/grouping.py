@@ -9,16 +9,28 @@ from torch import Tensor
 
 from medi.cluster.kmeans import kmeans
 from medi.cluster.ward import by_size, ward
+from medi.methods.base import Grouper
 
 MOST_KNOWN = 4000
 """Known items that choices and calibrations are made with; of more, so many are drawn."""
 
 
-def group(points: Tensor, k: int, clustering: str, generator: torch.Generator) -> NDArray[np.int64]:
-    """Labels (n,) of k groups of points (n, d), the largest 0; sizes are free."""
+def group(points: Tensor, k: int, clustering: str | Grouper, generator: torch.Generator) -> NDArray[np.int64]:
+    """Labels (n,) of k groups of points (n, d), the largest 0; sizes are free.
+
+    Args:
+        points: What is grouped.
+        k: Number of groups.
+        clustering: ward, kmeans, or a method's own way.
+        generator: Of random draws.
+    """
     if clustering == "ward":
         return ward(points).cut(k)
-    found = kmeans(compact(points).to(generator.device)[None], k, generator=generator).labels[0].cpu().numpy()
+    bag = compact(points).to(generator.device)[None]
+    if callable(clustering):
+        found = clustering(bag, k, generator, False)[0].cpu().numpy()
+    else:
+        found = kmeans(bag, k, generator=generator).labels[0].cpu().numpy()
     # Fewer distinct points than clusters leave some empty: Ward's tree always gives k.
     return by_size(found) if len(np.unique(found)) == k else ward(points).cut(k)
 

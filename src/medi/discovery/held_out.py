@@ -21,7 +21,8 @@ from medi.cluster.ward import ward
 from medi.data.imageset import ImageSet
 from medi.discovery.grouping import compact
 from medi.discovery.representations import Representation, as_they_are, unit_length, whitened
-from medi.discovery.training import DiscoveryConfig, projector, trained, trains_network
+from medi.discovery.training import DiscoveryConfig, configured_method, projector, trained
+from medi.methods import method_of
 from medi.metrics import score_episodes
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
@@ -106,13 +107,13 @@ def fit_candidates(known: ImageSet, config: DiscoveryConfig, context: Context) -
 
 def candidate_names(known: ImageSet, config: DiscoveryConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the representations that do not look at classes, and of those that are learnt from them."""
-    trains = trains_network(config, vectors=known.images.ndim == 2)
-    base = config.features
-    if known.images.ndim == 2:
-        learnt = (f"{base}{WHITENED}", *([f"{base}{PROJECTED}"] if trains else []))
+    vectors, base = known.images.ndim == 2, config.features
+    learns = configured_method(config, torch.device("cpu"), vectors=vectors).learns
+    if vectors:
+        learnt = (f"{base}{WHITENED}", *([f"{base}{PROJECTED}"] if learns else []))
         return (base, f"{base}{UNIT}"), learnt
     network = f"{config.network} trained by {config.method}"
-    return (PIXELS,), (network, f"{network}{UNIT}") if trains else ()
+    return (PIXELS,), (network, f"{network}{UNIT}") if learns else ()
 
 
 def fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -> Representation:
@@ -131,9 +132,9 @@ def fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -
 
 
 def make_splits(known: ImageSet, config: DiscoveryConfig, context: Context) -> tuple[Split, ...]:
-    """Hold out some classes and fit the candidates to the others, several times; once for images, which train long."""
+    """Hold out some classes and fit the candidates to the others, several times; once where that takes long."""
     vectors = known.images.ndim == 2
-    if vectors:
+    if vectors and not method_of(config.method).trains_on_observations:
         held = held_out_splits(known.n_classes, seed=context.seed)[:10]
     else:
         order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()

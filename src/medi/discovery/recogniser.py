@@ -21,7 +21,7 @@ from medi.runtime.files import make_folder
 from medi.train.checkpoint import load_checkpoint, save_checkpoint, under_prefix, with_prefix
 
 FILE = "recogniser.safetensors"
-FORMAT = "medi-recogniser-2"
+FORMAT = "medi-recogniser-3"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Recogniser:
         """Write one file into a folder: whole, or not at all."""
         tensors, facts = self.representation.pack()
         tensors = with_prefix("representation", tensors)
-        tensors |= {"groups": self.groups, "classes": self.classes, "sizes": self.sizes, "limits": self.thresholds}
+        tensors |= {"groups": self.groups, "classes": self.classes, "sizes": self.sizes, "thresholds": self.thresholds}
         save_checkpoint(
             make_folder(folder) / FILE,
             tensors,
@@ -138,7 +138,7 @@ class Recogniser:
                 tuple(str(name) for name in facts["names"]),
                 tensors["sizes"],
                 float(facts["temperature"]),
-                tensors["limits"],
+                tensors["thresholds"],
                 bool(facts["calibrated"]),
             )
             recogniser._check()

@@ -1,4 +1,4 @@
-"""What items are compared by: features as they are, prepared, or put through a trained network.
+"""What items are compared by: features as they are, prepared, or put through what a method learnt.
 
 A representation turns each item by itself into a point. Clustering, recognition and diagnosis use Euclidean distances
 between points. A representation can be saved, so it holds tensors and names, never functions.
@@ -19,8 +19,8 @@ from medi.cluster.whitening import whitening_factor
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.nets import NETWORKS, Network, build
-from medi.nets.embed import in_batches
+from medi.methods import unpack_embedding
+from medi.nets.embed import Embedding
 from medi.train.checkpoint import under_prefix, with_prefix
 
 CHUNK = 4096
@@ -28,42 +28,6 @@ CHUNK = 4096
 
 SHRINKAGE = 0.2
 """Part of the within-class covariance that is replaced by a round one of the same size."""
-
-
-@dataclass(frozen=True)
-class Embedding:
-    """A trained network as the last step of a representation.
-
-    Attributes:
-        network: The network; in float64 for vectors.
-        architecture: Its name in `NETWORKS`.
-    """
-
-    network: Network
-    architecture: str
-
-    def __call__(self, items: Tensor) -> Tensor:
-        """Points (n, e) float64 on the CPU, of items (n, …): vectors, or images as bytes or floats."""
-        network = self.network
-        if not len(items):
-            return torch.zeros(0, network.width, dtype=torch.float64)
-        device = next(network.parameters()).device
-        return in_batches(lambda batch: network(to_float(batch)), device, items, precision="float32").cpu().double()
-
-    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and JSON-able facts from which `unpack` makes it again."""
-        head = None if isinstance(self.network.head, torch.nn.Identity) else self.network.width
-        return dict(self.network.state_dict()), {"architecture": self.architecture, "embedding": head}
-
-    @classmethod
-    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], shape: tuple[int, ...]) -> Embedding:
-        """What `pack` took apart, for items of a shape."""
-        if facts["architecture"] not in NETWORKS:
-            raise ValueError(f"unknown network {facts['architecture']}")
-        network = build(facts["architecture"], shape, embedding=facts["embedding"])
-        network = (network.double() if len(shape) == 1 else network).eval()
-        network.load_state_dict(tensors)
-        return cls(network, facts["architecture"])
 
 
 @dataclass(frozen=True)
@@ -116,22 +80,21 @@ class Representation:
     def embed(self, prepared: Tensor) -> Tensor:
         """Points (n, e) of prepared vectors, or of images (n, c, h, w), which may be floats that were augmented."""
         assert self.embedding is not None
-        points = self.embedding(prepared)
+        points = self.embedding(prepared).cpu().double()
         return normalize(points, dim=1) if self.unit_after else points
 
-    def with_network(self, name: str, network: Network, architecture: str, *, unit: bool) -> Representation:
-        """The same preparation with a network behind it."""
-        network = (network.double() if len(self.shape) == 1 else network).eval()
-        return replace(self, name=name, embedding=Embedding(network, architecture), unit_after=unit)
+    def followed_by(self, embedding: Embedding, name: str, *, unit: bool) -> Representation:
+        """The same preparation with what a method learnt behind it."""
+        return replace(self, name=name, embedding=embedding.exact(), unit_after=unit)
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON-able facts from which `unpack` makes it again."""
         tensors = {key: value for key in ("shift", "matrix") if (value := getattr(self, key)) is not None}
-        facts: dict[str, Any] = {"name": self.name, "shape": list(self.shape), "unit": self.unit, "architecture": None}
+        facts: dict[str, Any] = {"name": self.name, "shape": list(self.shape), "unit": self.unit, "embedding": None}
         if self.embedding is not None:
-            weights, network = self.embedding.pack()
-            tensors |= with_prefix("network", weights)
-            facts |= {**network, "unit_after": self.unit_after}
+            learnt, facts["embedding"] = self.embedding.pack()
+            tensors |= with_prefix("embedding", learnt)
+            facts |= {"kind": self.embedding.kind, "unit_after": self.unit_after}
         return tensors, facts
 
     @classmethod
@@ -139,10 +102,9 @@ class Representation:
         """What `pack` took apart; KeyError, TypeError, ValueError or RuntimeError where it is damaged."""
         shape = tuple(int(side) for side in facts["shape"])
         prepared = cls(str(facts["name"]), shape, tensors.get("shift"), tensors.get("matrix"), bool(facts["unit"]))
-        if facts["architecture"] is None:
+        if facts["embedding"] is None:
             return prepared
-        inner = shape if prepared.matrix is None else (prepared.matrix.shape[1],)
-        embedding = Embedding.unpack(under_prefix("network", tensors), facts, inner)
+        embedding = unpack_embedding(facts["kind"], under_prefix("embedding", tensors), facts["embedding"])
         return replace(prepared, embedding=embedding, unit_after=bool(facts["unit_after"]))
 
 

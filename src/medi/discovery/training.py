@@ -13,9 +13,7 @@ from medi.discovery.representations import Representation, as_they_are, chunks, 
 from medi.errors import InputError
 from medi.methods import Learner, Method, Plan, method_of
 from medi.methods.cata_views import ViewsConfig, views_config
-from medi.methods.mp import MPConfig
-from medi.nets import Network
-from medi.nets.embed import NetworkEncoder
+from medi.methods.mp import MP
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
@@ -28,9 +26,7 @@ VECTOR_STEPS = 100
 PROJECTOR_INPUTS = 128
 """Directions of the features that a projector is given; with more it takes longer and groups no better."""
 
-PROJECTOR = MPConfig(
-    network="mlp", images=200, augmented=False, temperature=8.0, schedule=Schedule(steps=60, rate=1e-3)
-)
+PROJECTOR = MP(network="mlp", images=200, augmented=False, temperature=8.0, schedule=Schedule(steps=60, rate=1e-3))
 """MP on features: small enough to be trained anew for every split of the known classes."""
 
 VECTOR_VIEWS = ViewsConfig(
@@ -76,7 +72,7 @@ class DiscoveryConfig:
 def teach(known: ImageSet, way: int, config: DiscoveryConfig, context: Context) -> Learner:
     """What the method learns from known classes, vectors or images; classes too small for a task are left out."""
     vectors = known.images.ndim == 2
-    method = method_of(config.method)
+    method = configured_method(config, context.device, vectors=vectors)
     fitting, observations, queries = task_size(known)
     plan = Plan(
         way=way,
@@ -87,36 +83,29 @@ def teach(known: ImageSet, way: int, config: DiscoveryConfig, context: Context) 
         views=VECTOR_VIEWS if vectors else replace(views_config("glyphs"), network=config.network),
         context=context,
     )
-    return method(_method_config(method, config, context, vectors)).fit(fitting.to(context.device), plan)
-
-
-def trains_network(config: DiscoveryConfig, *, vectors: bool) -> bool:
-    """Whether the method ends in a network that embeds, which can then be kept and saved."""
-    method = method_of(config.method)
-    return method.embeds and _method_config(method, config, Context(), vectors).network is not None
+    learner = method.fit(fitting.to(context.device), plan)
+    if context.folder is not None:
+        learner.embedding.pack()  # results are to be saved: what cannot be says so now, not after everything else
+    return learner
 
 
 def projector(known: ImageSet, config: DiscoveryConfig, context: Context, name: str) -> Representation:
-    """Features meta-trained on the known classes."""
+    """Features, put through what the method learns from known ones."""
     base = principal(known, PROJECTOR_INPUTS, context.seed)
-    prepared = replace(known, images=torch.cat([base.prepare(part).float() for part in chunks(known.images)]))
-    learner = teach(prepared, min(TASK_CLASSES, known.n_classes), config, context)
-    return base.with_network(name, network_of(learner), "mlp", unit=True)
+    learner = teach(prepared(base, known), min(TASK_CLASSES, known.n_classes), config, context)
+    return base.followed_by(learner.embedding, name, unit=True)
 
 
 def trained(known: ImageSet, config: DiscoveryConfig, context: Context, name: str) -> Representation:
-    """A network trained on images of the known classes."""
+    """Images, put through what the method learns from known ones."""
     learner = teach(known, min(TASK_CLASSES, known.n_classes), config, context)
-    return as_they_are(known.images, name).with_network(name, network_of(learner), config.network, unit=False)
+    return as_they_are(known.images, name).followed_by(learner.embedding, name, unit=False)
 
 
-def network_of(learner: Learner) -> Network:
-    """The network behind a learner that embeds."""
-    encoder = getattr(learner, "encoder", None)
-    model = encoder.model if isinstance(encoder, NetworkEncoder) else None
-    if not isinstance(model, Network):
-        raise TypeError(f"{type(learner).__name__} says that it embeds but holds no network")
-    return model
+def prepared(representation: Representation, known: ImageSet) -> ImageSet:
+    """The known items after the steps before an embedding, float32."""
+    parts = [representation.prepare(part).float() for part in chunks(known.images)]
+    return replace(known, images=torch.cat(parts))
 
 
 def task_size(known: ImageSet) -> tuple[ImageSet, int, int]:
@@ -134,24 +123,26 @@ def task_size(known: ImageSet) -> tuple[ImageSet, int, int]:
     return known.of_classes(fitting), size - size // 2, size // 2
 
 
-def _method_config(method: type[Method], config: DiscoveryConfig, context: Context, vectors: bool) -> Any:
-    """The method's settings with the right network and length."""
+def configured_method(config: DiscoveryConfig, device: torch.device, *, vectors: bool) -> Method:
+    """The method with the right network and length."""
+    method = method_of(config.method)
     if vectors and config.method == "mp" and config.preset is None:
         return PROJECTOR
-    small = vectors or context.device.type == "cpu"
+    small = vectors or device.type == "cpu"
     chosen = method.preset(config.preset or ("cpu" if small and "cpu" in method.presets else "default"))
-    return _adjusted(chosen, "mlp" if vectors else config.network, VECTOR_STEPS if vectors else None)
+    adjusted: Method = _adjusted(chosen, "mlp" if vectors else config.network, VECTOR_STEPS if vectors else None)
+    return adjusted
 
 
-def _adjusted(config: Any, network: str, most_steps: int | None) -> Any:
+def _adjusted(value: Any, network: str, most_steps: int | None) -> Any:
     """Settings with another network and shorter schedules, at any depth."""
-    changed: dict[str, Any] = {}
-    for part in fields(config):
-        value = getattr(config, part.name)
-        if part.name == "network" and isinstance(value, str):
-            changed[part.name] = network
-        elif isinstance(value, Schedule):
-            changed[part.name] = replace(value, steps=min(value.steps, most_steps or value.steps))
-        elif is_dataclass(value) and not isinstance(value, type):
-            changed[part.name] = _adjusted(value, network, most_steps)
-    return replace(config, **changed)
+    if isinstance(value, tuple):
+        return tuple(_adjusted(part, network, most_steps) for part in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {part.name: _adjusted(getattr(value, part.name), network, most_steps) for part in fields(value)}
+    if isinstance(changed.get("network"), str):
+        changed["network"] = network
+    if isinstance(value, Schedule):
+        changed["steps"] = min(value.steps, most_steps or value.steps)
+    return replace(value, **changed)

@@ -14,7 +14,7 @@ and trains in `discover`. Neither needs a special case anywhere else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -31,6 +31,8 @@ from medi.nets.embed import Embedding
 from medi.runtime.context import Context
 from medi.tasks.episodes import Sampler
 
+Grouper = Callable[[Tensor, int, torch.Generator, bool], Tensor]
+"""From points (episodes, n, d), k, a generator and whether groups are equally large to labels (episodes, n)."""
 AT_DISCOVERY: Mapping[str, str] = MappingProxyType({"matters": "at discovery"})
 """Metadata of a setting that training does not depend on: presets that differ in such alone share a training."""
 FORMAT = 2
@@ -229,6 +231,15 @@ class Method(ABC):
         learner = self.make_learner(known, plan)
         learner.training_seconds = plan.context.stopwatch.seconds - before
         return learner
+
+    @property
+    def learns(self) -> bool:
+        """Whether known classes teach it anything; where not, items are compared as they are."""
+        return True
+
+    def own_grouping(self) -> Grouper | None:
+        """The method's own way to group points, where it has one; None to leave that to whoever asks."""
+        return None
 
     @abstractmethod
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:

@@ -22,7 +22,7 @@ from medi.cluster.transductive import refine
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import AT_DISCOVERY, Assignment, Clustering, Learner, Method, Plan
+from medi.methods.base import AT_DISCOVERY, Assignment, Clustering, Grouper, Learner, Method, Plan
 from medi.nets import Network
 from medi.nets.embed import Embedding, NetworkEmbedding, in_batches
 from medi.tasks.episodes import UniformSampler
@@ -208,6 +208,10 @@ class EmbeddingMethod(Method):
         """Labels (episodes, n), 0 to k - 1, of points (episodes, n, d); `equal_sizes`: groups are equally large."""
         cluster = balanced_kmeans if equal_sizes else kmeans
         return cluster(points, k, generator=generator).labels
+
+    def own_grouping(self) -> Grouper | None:
+        """`group`, where a method defines its own."""
+        return None if type(self).group is EmbeddingMethod.group else self.group
 
     def make_learner(self, known: ImageSet, plan: Plan) -> EmbeddingLearner:
         """Learn an embedding and calibrate confidences in it."""

@@ -25,6 +25,11 @@ class KMeans(EmbeddingMethod):
 
     pretraining: Pretraining | None = None
 
+    @property
+    def learns(self) -> bool:
+        """Pixels are compared as they are."""
+        return self.pretraining is not None
+
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
         """Train the network where there is one; pixels need nothing."""
         if self.pretraining is None:
