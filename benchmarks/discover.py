@@ -141,7 +141,7 @@ def decode_one(path: Path) -> int:
     from medi.photos.decode import Cut
 
     with decoding(), path.open("rb") as file:
-        return read_photo(file, Cut(224, share=0.875)).pixels.size
+        return read_photo(file, Cut(224, fraction=0.875)).pixels.size
 
 
 def decode(folder: Path) -> dict[str, float]:

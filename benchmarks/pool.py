@@ -39,11 +39,11 @@ from PIL import Image
 
 import medi
 from medi.data.imageset import ImageSet
+from medi.discovery.held_out import Choice
 from medi.discovery.model_folder import save_model
 from medi.discovery.recogniser import make_recogniser
 from medi.discovery.representations import Representation
-from medi.discovery.selection import Choice
-from medi.photos.cache import FeatureCache
+from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import SHARD
 from medi.photos.encoders import DEFAULT, Encoder, load_encoder
 from medi.runtime.files import write_atomically
@@ -143,7 +143,7 @@ def wide(folder: Path, known: int, novel: int = 200) -> dict[str, Any]:
     """The default encoder's features, made up: the photos are never decoded."""
     generator = np.random.default_rng(0)
     centres = generator.normal(size=(CLASSES + 5, 1280)).astype(np.float32)
-    cache = FeatureCache(load_encoder(DEFAULT, torch.device("cpu")).identity, Silent(), folder / "cache")
+    cache = PhotoCache(load_encoder(DEFAULT, torch.device("cpu")).identity, Silent(), folder / "cache")
     rows = []
     for i in range(known + novel):
         label = i % CLASSES if i < known else CLASSES + i % 5

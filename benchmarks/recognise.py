@@ -33,14 +33,16 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from medi.bench.run import describe_run
+from medi.cluster.groups import group_means
 from medi.data.augment import to_float
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
 from medi.discovery.discover import DiscoveryConfig, discover_groups
+from medi.discovery.grouping import group
+from medi.discovery.held_out import Choice, choose, fit, make_splits
 from medi.discovery.recogniser import Recognised
 from medi.discovery.representations import Representation, class_means
-from medi.discovery.selection import Choice, choose, fit, group, make_splits
-from medi.photos.cache import FeatureCache
+from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import read_photos
 from medi.photos.encoders import DEFAULT, load_encoder
 from medi.runtime.context import Context
@@ -117,7 +119,7 @@ def photos(name: str, classes: int, each: int) -> ImageSet:
                 paths.append(f"{index}.png")
                 labels.append(label)
                 Image.fromarray(pool.images[index].permute(1, 2, 0).numpy()).save(Path(folder) / paths[-1])
-        cache = FeatureCache(encoder.identity, Silent())
+        cache = PhotoCache(encoder.identity, Silent())
         read = read_photos(Path(folder), paths, encoder, cache, Silent(), title="")
     return ImageSet(read.arrays, torch.tensor(labels), pool.class_names)
 
@@ -285,7 +287,7 @@ def rules(world: World, observations: int, seed: int) -> list[dict[str, Any]]:
     represent = fit(choice.representation, known, settings, context)
     points, k = represent(observed.images), world.novel
     labels = torch.from_numpy(group(points, k, choice.clustering, torch.Generator().manual_seed(seed)))
-    groups = class_means(ImageSet(points, labels, ("",) * k))
+    groups = group_means(points, labels, k)
     centres = torch.cat([groups, class_means(known, represent)])
     distances = corrected_distances(
         represent(new.images), centres, torch.cat([torch.bincount(labels), torch.bincount(known.labels)])

@@ -1,21 +1,24 @@
 """Processes killed at any moment, full disks, read-only folders: what was finished stays, the next run completes."""
 
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from errno import ENOSPC
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import torch
+from people import PALETTES, tinted
 from pools import Pool
 from processes import end, kill, start, start_ranks
 
@@ -25,13 +28,14 @@ from medi.bench.run import run_grid
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
-from medi.discovery import assign
+from medi.discovery import assign, run
 from medi.discovery.assign import run_assign
 from medi.errors import InputError
 from medi.methods import MP
 from medi.methods.mp import MPConfig, SupervisedStart
 from medi.photos import encode_folder
-from medi.photos.cache import FeatureCache
+from medi.photos.cache import PhotoCache
+from medi.report.page import render
 from medi.runtime.context import Context
 from medi.runtime.files import only_process, read_journal
 from medi.runtime.progress import Silent
@@ -64,7 +68,7 @@ def small_grid(monkeypatch):
     start = SupervisedStart(batch=20, schedule=Schedule(steps=6))
     config = MPConfig(queries=2, images=12, start=start, schedule=Schedule(steps=8))
     benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
-    monkeypatch.setattr(MP, "configs", {**MP.presets, "tiny": config})
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": config})
     monkeypatch.setattr(bench_run, "load", lambda name, device: benchmark)
     monkeypatch.setattr(bench_run, "Context", lambda **options: Context(**options, checkpoint_seconds=0))
     monkeypatch.setattr(_Run, "LOG_EVERY", 2)
@@ -164,7 +168,7 @@ def assign_pool(tmp_path, monkeypatch):
     def outcome(out: Path) -> tuple[bytes, dict[bytes, bytes | None]]:
         """The table, and what the cache says of every photo: all of it, and to the bit."""
         assert not list(out.glob(".*.tmp"))
-        cache = FeatureCache(pool.encoder.identity, Silent(), out / "cache")
+        cache = PhotoCache(pool.encoder.identity, Silent(), out / "cache")
         digests = [sha256(path.read_bytes()).digest() for path in sorted(photos.rglob("*.png"))]
         return (out / "table.csv").read_bytes(), {digest: cache.get(digest) for digest in digests}
 
@@ -189,6 +193,152 @@ def test_the_run_after_a_kill_encodes_only_what_was_not_kept(tmp_path, assign_po
     pool.encoded()
     work(out)
     assert pool.encoded() == 60 - 3 * 4
+
+
+FILE_OPERATIONS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
+
+
+def stopped(work: Callable[[Path], object], out: Path, at: int | None, killed: bool, count: Path) -> None:
+    """Some work in a process that is stopped just before one of its file operations; their number goes into a file."""
+    done = 0
+
+    def counted(real: Callable) -> Callable:
+        def call(*arguments, **options):
+            nonlocal done
+            done += 1
+            if done == at:
+                if killed:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise KeyboardInterrupt
+            return real(*arguments, **options)
+
+        return call
+
+    for name in FILE_OPERATIONS:
+        setattr(os, name, counted(getattr(os, name)))
+    try:
+        work(out)
+    except KeyboardInterrupt:
+        os._exit(130)
+    count.write_text(str(done))
+
+
+@dataclass
+class Replacement:
+    """`discover --force` in a folder that holds a finished discovery of 2 groups, which a person has sorted.
+
+    Attributes:
+        out: The folder.
+        work: Puts a discovery of 3 groups there, or of another number.
+        before: What is in the folder.
+        after: What has to be in it when `work` is done.
+        operations: Number of file operations of `work`.
+    """
+
+    out: Path
+    work: Callable[..., None]
+    before: dict[str, object]
+    after: dict[str, object]
+    operations: int
+
+    def stop(self, at: int, *, killed: bool) -> None:
+        code = end(start(stopped, self.work, self.out, at, killed, self.out.with_name("count")))
+        assert code == (-signal.SIGKILL if killed else 130)
+
+    def put_back(self) -> None:
+        shutil.rmtree(self.out)
+        shutil.copytree(self.out.with_name("backup"), self.out)
+
+
+@pytest.fixture
+def replacement(tmp_path, monkeypatch):
+    pool, out = Pool(tmp_path), tmp_path / "out"
+    for number, name in enumerate(PALETTES):
+        for i in range(3):
+            folder = tmp_path / ("known" if number < 2 else "novel") / name
+            tinted(folder / f"{i}.png", PALETTES[name], 10 * number + i)
+    monkeypatch.setenv("MEDI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(run, "choose_encoder", lambda name, device: pool.encoder)
+    found, real = {}, run.discover_groups
+
+    def discover_once(known, novel, config, context):
+        if config.classes not in found:
+            found[config.classes] = real(known, novel, config, context)
+        return found[config.classes]
+
+    monkeypatch.setattr(run, "discover_groups", discover_once)
+
+    def work(out: Path, classes: int = 3) -> None:
+        arguments = run.Arguments(tmp_path / "known", tmp_path / "novel", out, classes, method="kmeans", export=True)
+        run.run_discover(arguments, render, Silent(), force=True)
+
+    work(out, classes=2)
+    (out / "groups" / "1").rename(out / "groups" / "my animals")
+    (out / "groups" / "0" / "notes.txt").write_text("mine")
+    before = results_in(out)
+    shutil.copytree(out, tmp_path / "backup")
+    work(out)
+    after = results_in(out)
+    by_hand = {name for name in before if "my animals" in name or "notes" in name}
+    assert len(by_hand) > 1
+    assert {name for name in after if "my animals" in name or "notes" in name} == by_hand
+    case = Replacement(out, work, before, after, 0)
+    case.put_back()
+    assert end(start(stopped, work, out, None, False, tmp_path / "count")) == 0
+    case.operations = int((tmp_path / "count").read_text())
+    case.put_back()
+    return case
+
+
+def results_in(out: Path) -> dict[str, object]:
+    """Files and their contents, but for unfinished work and times."""
+    found: dict[str, object] = {}
+    for path in out.rglob("*"):
+        name = path.relative_to(out).as_posix()
+        if path.is_file() and not name.startswith("unfinished/"):
+            found[name] = path.read_bytes()
+    facts = json.loads(found["discovery.json"])
+    return found | {
+        "discovery.json": {name: value for name, value in facts.items() if name != "seconds"},
+        "report.html": re.sub(rb"<dd>\d+ s</dd>", b"", found["report.html"]),
+    }
+
+
+def check_stops(case: Replacement, moments: Iterable[int], *, killed: bool) -> None:
+    """Whenever it is stopped, the old results are whole or the new ones complete, and the same command finishes."""
+    for moment in moments:
+        case.put_back()
+        case.stop(moment, killed=killed)
+        there = results_in(case.out)
+        if (case.out / "unfinished" / "results" / "discovery.json").exists():  # complete, and being moved
+            assert all(content in (case.before.get(name), case.after.get(name)) for name, content in there.items())
+        else:
+            assert there in (case.before, case.after), moment
+        case.work(case.out)
+        assert results_in(case.out) == case.after, moment
+        assert not (case.out / "unfinished").exists()
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
+def test_discover_that_is_stopped_leaves_the_old_results_or_the_new_and_can_be_repeated(replacement, killed):
+    check_stops(replacement, range(2 + killed, replacement.operations, replacement.operations // 8), killed=killed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
+def test_discover_can_be_stopped_before_each_of_its_file_operations(replacement, killed):
+    check_stops(replacement, range(1, replacement.operations + 1), killed=killed)
+
+
+def test_after_a_stop_in_the_middle_of_replacing_results_another_discovery_can_begin(replacement):
+    out, moment = replacement.out, 0
+    while not (out / "unfinished" / "results" / "discovery.json").exists():
+        moment += 5
+        replacement.stop(moment, killed=True)
+    replacement.work(out, classes=4)
+    assert json.loads((out / "discovery.json").read_text())["n_classes"] == 4
+    assert (out / "groups" / "0" / "notes.txt").read_text() == "mine"
+    assert not (out / "unfinished").exists()
 
 
 def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
@@ -226,7 +376,7 @@ def command(out: Path, stderr: Path) -> None:
 
 @pytest.fixture
 def tiny_is_default(monkeypatch):
-    monkeypatch.setattr(MP, "configs", {**MP.presets, "default": MP.presets["tiny"]})
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "default": MP.presets["tiny"]})
     monkeypatch.setattr(MP, "chosen", {})
 
 

@@ -7,7 +7,7 @@ import pytest
 from discoveries import made_up, patterns
 
 from medi.photos.folders import Skipped
-from medi.report.page import Item, render
+from medi.report.page import render
 
 pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium: install Debian's package `chromium`")
 
@@ -28,10 +28,11 @@ def browser(tmp_path_factory):
 def pages(tmp_path_factory):
     """Two groups of 5, whose number was given, with names that do their worst; 20 groups of 25, estimated."""
     folder = tmp_path_factory.mktemp("pages")
-    few = [Item(f"{HOSTILE}/{'x' * 200}{i}.jpg", item.thumbnail) for i, item in enumerate(patterns(10))]
+    bad, skipped = [f"{HOSTILE}/{'x' * 200}{i}.jpg" for i in range(10)], [Skipped(HOSTILE, HOSTILE)]
+    good = [f"{i}.jpg" for i in range(500)]
     texts = {
-        "few": render(made_up([5, 5], given=True), few, [Skipped(HOSTILE, HOSTILE)], HOSTILE, {HOSTILE: "x" * 300}),
-        "many": render(made_up([25] * 20), patterns(500), [], "medi discover --known a --novel b --out c", {}),
+        "few": render(made_up([5, 5], given=True), bad, patterns, skipped, HOSTILE, {HOSTILE: "x" * 300}),
+        "many": render(made_up([25] * 20), good, patterns, [], "medi discover --known a --novel b --out c", {}),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -256,7 +257,8 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("verdict", ["trustworthy", "doubtful", "no help"])
 def test_all_text_stands_out_from_what_is_behind_it(browser, tmp_path, verdict, dark):
     path = tmp_path / "page.html"
-    text = render(made_up([4] * 30, verdict=verdict), patterns(120), [Skipped("a", "b")], "medi", {"Seed": "0"})
+    discovery, paths = made_up([4] * 30, verdict=verdict), [f"{i}.jpg" for i in range(120)]
+    text = render(discovery, paths, patterns, [Skipped("a", "b")], "medi", {"Seed": "0"})
     path.write_text(text, encoding="utf-8")
     browser.open(path.as_uri(), width=WIDE[0], height=WIDE[1], dark=dark)
     browser.run("for (const details of document.querySelectorAll('details')) details.open = true")

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medi.cluster.whitening import covariances, weighing, whitening
+from medi.cluster import whitening as module
+from medi.cluster.whitening import covariances, weighing, whitening, whitening_factor
 
 UNEQUAL = torch.arange(4).repeat_interleave(torch.tensor([2, 3, 7, 20]))
 
@@ -74,6 +75,22 @@ def test_whitening_is_the_inverse_root_of_the_shrunk_covariance(shrinkage, seed,
     covariance = inside_of(groups_of(features, UNEQUAL))
     shrunk = (1 - shrinkage) * covariance / (np.trace(covariance) / width) + shrinkage * np.eye(width)
     assert np.allclose(matrix @ shrunk @ matrix, np.eye(width), atol=1e-4)
+
+
+def test_the_factor_whitens_like_the_symmetric_matrix_up_to_a_rotation_and_a_unit():
+    features = torch.randn(len(UNEQUAL), 6, generator=seeded(), dtype=torch.float64)
+    factor, symmetric = (make(features, UNEQUAL, 0.2).double() for make in (whitening_factor, whitening))
+    ours, theirs = factor @ factor.T, symmetric @ symmetric.T
+    assert torch.allclose(ours / ours.trace(), theirs / theirs.trace(), atol=1e-6)
+    assert whitening_factor(features[:4], torch.arange(4), 0.2) is None, "classes of one item have no covariance"
+
+
+def test_covariances_of_many_items_are_summed_in_parts(monkeypatch):
+    features = torch.randn(len(UNEQUAL), 5, generator=seeded())
+    whole = covariances(features, UNEQUAL)
+    monkeypatch.setattr(module, "ROWS", 7)
+    for parts, matrix in zip(covariances(features, UNEQUAL), whole, strict=True):
+        assert torch.allclose(parts, matrix, atol=1e-12)
 
 
 def test_whitening_shrunk_all_the_way_changes_nothing():

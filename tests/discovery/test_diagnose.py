@@ -6,7 +6,8 @@ from worlds import gaussian_classes, split
 from medi.discovery.count import Pool
 from medi.discovery.diagnose import distance_from_known, judge, largest_overlap, stability_of
 from medi.discovery.discover import DiscoveryConfig, discover_groups
-from medi.discovery.selection import choose, compact, group, make_splits, thin
+from medi.discovery.grouping import compact, group, thin
+from medi.discovery.held_out import choose, make_splits
 from medi.runtime.context import Context
 
 GOOD = {"grouped": 0.95, "gain": 0.1, "spread": 0.02, "distance": 1.0, "stability": 0.95, "certain": True}
@@ -46,7 +47,7 @@ def test_a_grouping_that_is_plainly_there_is_stable_and_one_of_noise_is_not():
     assert unstable < 0.7
 
 
-def test_changed_copies_count_towards_stability():
+def test_augmented_groupings_count_towards_stability():
     labels = np.repeat([0, 1, 2], 10)
     points = gaussian_classes(3, 10, apart=8.0).images.double()
     other = np.tile([0, 1, 2], 10)
@@ -110,8 +111,8 @@ def test_thinning_takes_equally_many_of_each_class_and_nothing_where_there_is_ro
 
 def test_what_could_not_be_checked_is_said():
     known, novel = split(gaussian_classes(14, 8, apart=8.0), 10)
-    settings = DiscoveryConfig(method="kmeans", classes=1, resamples=3)
-    found, _ = discover_groups(known, novel.images, settings, Context())
+    config = DiscoveryConfig(method="kmeans", classes=1, resamples=3)
+    found, _ = discover_groups(known, novel.images, config, Context())
     assert found.diagnosis.stability is None
     assert found.diagnosis.verdict == "doubtful"
     assert found.diagnosis.reasons[0].startswith("With a single group or so few items")

@@ -17,11 +17,9 @@ from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 
-def discover(known: ImageSet, novel: torch.Tensor, **settings: object) -> Discovery:
+def discover(known: ImageSet, novel: torch.Tensor, **config: object) -> Discovery:
     """Without a projector unless asked for: training one takes most of the time."""
-    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 5, "method": "kmeans"} | settings), Context())[
-        0
-    ]
+    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 5, "method": "kmeans"} | config), Context())[0]
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +168,7 @@ def test_a_method_that_needs_known_classes_says_so_where_there_are_none():
 
 
 @pytest.mark.parametrize(
-    ("known", "novel", "settings", "message"),
+    ("known", "novel", "config", "message"),
     [
         (none_known(), torch.zeros(0, 16), {}, "neither a known nor a novel"),
         (none_known(), torch.zeros(3, 16), {"classes": 4}, "4 classes were asked for but there are 3"),
@@ -179,9 +177,9 @@ def test_a_method_that_needs_known_classes_says_so_where_there_are_none():
         (none_known(), torch.zeros(3, 16, dtype=torch.int64), {}, "float vectors"),
     ],
 )
-def test_bad_input_is_refused_with_a_cure(known, novel, settings, message):
+def test_bad_input_is_refused_with_a_cure(known, novel, config, message):
     with pytest.raises(InputError, match=message):
-        discover(known, novel, **settings)
+        discover(known, novel, **config)
 
 
 @pytest.mark.parametrize("classes", [0, -1, 1.5, "many"])
@@ -208,10 +206,10 @@ def coloured() -> tuple[ImageSet, ImageSet]:
 def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, monkeypatch, tmp_path):
     monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=15, rate=3e-3)))
     known, novel = coloured
-    settings = DiscoveryConfig(
-        classes=3, config="tiny", sampler="uniform", augmentation=Augmentation(crop=1), resamples=2
+    config = DiscoveryConfig(
+        classes=3, preset="tiny", sampler="uniform", augmentation=Augmentation(crop=1), resamples=2
     )
-    found, recogniser = discover_groups(known, novel.images, settings, Context())
+    found, recogniser = discover_groups(known, novel.images, config, Context())
     assert set(found.representation_scores) == {"pixels", "conv4 trained by mp", "conv4 trained by mp, unit length"}
     assert acc(novel.labels, found.labels) > 0.8
     assert found.diagnosis.stability is not None
@@ -222,8 +220,8 @@ def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, mo
 def test_two_known_classes_of_images_teach_a_network_though_nothing_can_be_chosen(coloured, monkeypatch):
     monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=3)))
     known, novel = coloured
-    settings = DiscoveryConfig(classes=3, config="tiny", sampler="uniform", resamples=2)
-    found, _ = discover_groups(known.of_classes([0, 1]), novel.images, settings, Context())
+    config = DiscoveryConfig(classes=3, preset="tiny", sampler="uniform", resamples=2)
+    found, _ = discover_groups(known.of_classes([0, 1]), novel.images, config, Context())
     assert found.representation == "conv4 trained by mp"
     assert found.representation_scores == {}
 

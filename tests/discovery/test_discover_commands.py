@@ -6,20 +6,21 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from people import PALETTES, discover, facts_of, refused, rows_of, tinted
-from PIL import Image
-
-from medi.discovery import from_folders, output
-from medi.photos.cache import DIGEST, _digests
-from medi.runtime.files import write_atomically
+from people import PALETTES, discover, facts_of, program, refused, rows_of, tinted
 from pictures import bomb, corners, noise, truncated
+from PIL import Image
+from processes import end, start
+
+from medi.discovery import output, run
+from medi.photos import encode_folder
+from medi.photos.cache import DIGEST, THUMBNAILS, _digests
+from medi.report import page
 
 
 def test_photos_are_grouped_and_everything_is_written(folders, medi_):
@@ -150,7 +151,19 @@ def test_a_class_none_of_whose_photos_can_be_read_is_left_out(folders, medi_):
     (folders / "known" / "broken" / "a.jpg").write_text("text")
     assert medi_(*discover(folders, "--classes", "2")).code == 0
     assert facts_of(folders)["known_classes"] == 2
-    assert any("no photo of broken" in warning for warning in facts_of(folders)["warnings"])
+    assert facts_of(folders)["warnings"] == ["no photo of broken can be read: left out."]
+
+
+def test_class_folders_without_a_photo_are_named(folders, medi_):
+    for name in ("blank", "notes", "nested/deeper", ".hidden"):
+        (folders / "known" / name).mkdir(parents=True)
+    (folders / "known" / "notes" / "readme.txt").write_text("nothing yet")
+    (folders / "known" / "again").symlink_to(folders / "known" / "reds")  # listed as skipped, with the reason
+    result = medi_(*discover(folders, "--classes", "2"))
+    assert result.code == 0, result.err
+    assert facts_of(folders)["warnings"] == ["no photo in the folder of blank, nested, notes: left out."]
+    assert "blank, nested, notes" in result.err
+    assert facts_of(folders)["known_classes"] == 2
 
 
 def test_one_known_class_will_do(folders, medi_):
@@ -230,7 +243,7 @@ def test_a_finished_folder_is_kept_unless_it_is_forced(folders, medi_):
     kept = len(list(mine.iterdir()))
     assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
     assert facts_of(folders)["n_classes"] == 3
-    # Copies that were still in their place are gone; what a person made of the groups is not.
+    # The program's own copies are gone; what a person renamed, sorted or added is not.
     assert len(list(mine.iterdir())) == kept
     assert [path.name for path in (folders / "out" / "groups" / "0").iterdir()] == ["notes.txt"]
     assert (folders / "out" / "other.txt").read_text() == "mine as well"
@@ -282,39 +295,40 @@ def test_a_full_disk_for_features_costs_only_time(folders, tiny_disk, medi_, mon
 
 
 STAGES = {
-    "model": (from_folders, "save_model"),
+    "model": (run, "save_model"),
     "clusters": (output, "write_clusters"),
     "groups": (output, "export"),
-    "report": (from_folders, "render"),
+    "report": (page, "render"),
     "discovery": (output, "finish"),
 }
 
 
+def stop(*_, **__):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_ctrl_c_at_any_stage_is_continued_by_the_same_command(folders, medi_, monkeypatch, stage):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr(*STAGES[stage], stop)
         result = medi_(*discover(folders, "--classes", "2", "--export"))
     assert result.code == 130
-    assert result.err.splitlines()[-1] == "medi: stopped; what was finished is kept."
-    assert not (folders / "out" / "discovery.json").exists()
+    assert result.err.splitlines()[-1].startswith("medi: stopped")
+    assert [path.name for path in (folders / "out").iterdir()] == ["unfinished"]
     assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
     assert medi_(*discover(folders, "--classes", "2", "--export", out="fresh")).code == 0
     for name in ("clusters.csv", "model/recogniser.safetensors"):
         assert (folders / "out" / name).read_bytes() == (folders / "fresh" / name).read_bytes()
-    assert not (folders / "out" / "unfinished.json").exists()
+    assert not (folders / "out" / "unfinished").exists()
 
 
 def test_an_unfinished_folder_is_not_continued_with_other_arguments(folders, medi_, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(from_folders, "render", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            medi_(*discover(folders, "--classes", "2"))
+        patch.setattr(page, "render", stop)
+        assert medi_(*discover(folders, "--classes", "2")).code == 130
     refused(medi_(*discover(folders, "--classes", "3")), "unfinished", "other arguments", "--force")
     assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
+    assert facts_of(folders)["n_classes"] == 3
 
 
 def test_a_mistake_seen_early_does_not_block_the_folder(folders, medi_):
@@ -327,49 +341,62 @@ def test_a_mistake_seen_early_does_not_block_the_folder(folders, medi_):
     assert medi_(*discover(folders, "--classes", "2")).code == 0
 
 
+def test_a_file_that_a_person_put_in_the_place_of_a_copy_stays(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    row = rows_of(folders / "out" / "clusters.csv")[0]
+    mine = folders / "out" / "groups" / row["cluster"] / row["path"]
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    for more in ("--export", "--export", "--json"):
+        assert medi_(*discover(folders, "--classes", "2", "--force", more)).code == 0
+        assert mine.read_text() == "mine"
+        assert len(facts_of(folders).get("exported", range(7))) == 7
+    assert list((folders / "out" / "groups").rglob("*.png")) == [mine], "the program's own copies are gone"
+
+
 def count_features(folder):
     """Features that another process can see in the cache right now."""
-    return sum(len(_digests(path)) // DIGEST for path in folder.glob("*/*.shard"))
+    shards = [path for path in folder.glob("*/*.shard") if path.parent.name != THUMBNAILS]
+    return sum(len(_digests(path)) // DIGEST for path in shards)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, monkeypatch, number):
-    for i in range(150):
+    for i in range(40):
         tinted(folders / "known" / "reds" / f"more {i}.png", PALETTES["reds"], 1000 + i)
     cache = folders / "cache"
     monkeypatch.setenv("MEDI_CACHE", str(cache))
-    command = [sys.executable, "-m", "medi", *map(str, discover(folders, "--classes", "2"))]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    deadline = time.monotonic() + 60
-    while not (cache.exists() and count_features(cache)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
-    done = count_features(cache)
-    assert 0 < done < 164
+    monkeypatch.setattr(encode_folder, "SHARD", 8)
+    process = start(program, discover(folders, "--classes", "2"), folders)
+    while not (cache.exists() and count_features(cache)):
+        assert process.is_alive()
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    assert end(process) == (130 if number == signal.SIGINT else -number)
     if number == signal.SIGINT:
-        assert process.returncode == 130
-        assert errors.splitlines()[-1] == "medi: stopped; what was finished is kept."
-    else:
-        assert process.returncode == -signal.SIGKILL
+        assert (folders / "stderr").read_text().splitlines()[-1].startswith("medi: stopped")
+    done = count_features(cache)
+    assert 0 < done < 54
     encoded = []
-    real = from_folders.choose_encoder
+    real = run.choose_encoder
 
     def counting(name, device):
         encoder = real(name, device)
         return replace(encoder, encode=lambda images: encoded.append(len(images)) or encoder.encode(images))
 
-    monkeypatch.setattr(from_folders, "choose_encoder", counting)
+    monkeypatch.setattr(run, "choose_encoder", counting)
     assert medi_(*discover(folders, "--classes", "2")).code == 0
-    assert sum(encoded) == 164 - done
+    assert sum(encoded) == 54 - done
     assert len(rows_of(folders / "out" / "clusters.csv")) == 8
 
 
-def test_what_a_killed_write_left_behind_is_never_read(folders, medi_):
+def test_a_stopped_replacement_goes_on_only_with_force(folders, medi_, monkeypatch):
     assert medi_(*discover(folders, "--classes", "2")).code == 0
-    out = folders / "out"
-    (out / "discovery.json").rename(out / ".discovery.json.123.tmp")  # killed just before the last rename
-    write_atomically(out / "unfinished.json", b"{half")
-    refused(medi_(*discover(folders, "--classes", "2")), "unfinished")
-    assert medi_(*discover(folders, "--classes", "2", "--force")).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(page, "render", stop)
+        assert medi_(*discover(folders, "--classes", "3", "--force")).code == 130
+    refused(medi_(*discover(folders, "--classes", "3")), "finished discovery", "--force")
+    assert facts_of(folders)["n_classes"] == 2
+    assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
+    assert facts_of(folders)["n_classes"] == 3
+    assert not (folders / "out" / "unfinished").exists()

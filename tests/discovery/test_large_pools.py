@@ -1,4 +1,4 @@
-"""More novel items than are grouped: some are, the others join them, and all that is said stays true."""
+"""Of more novel items than are grouped some are drawn and the others join the nearest group."""
 
 import pytest
 import torch
@@ -20,8 +20,8 @@ def few(monkeypatch):
         monkeypatch.setattr(module, "MOST_GROUPED", 40)
 
 
-def discover(known, novel, **settings):
-    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 3, "method": "kmeans"} | settings), Context())
+def discover(known, novel, **config):
+    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 3, "method": "kmeans"} | config), Context())
 
 
 @pytest.mark.usefixtures("few")

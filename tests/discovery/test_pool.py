@@ -10,12 +10,12 @@ import time
 from dataclasses import replace
 
 import pytest
-from people import PALETTES, discover, facts_of, refused, rows_of, tinted
+from people import PALETTES, discover, facts_of, program, refused, rows_of, tinted
 from pools import Pool
 from processes import end, kill, start, start_ranks
 from worlds import gaussian_classes
 
-from medi.discovery import assign, from_folders, large_pools, parallel_encoding, teaching
+from medi.discovery import assign, large_pools, parallel_encoding, run, training
 from medi.discovery.assign import run_assign
 from medi.discovery.discover import discover_groups
 from medi.methods import MP
@@ -123,7 +123,9 @@ def test_features_that_do_not_arrive_are_computed_again_and_that_is_said(pool, m
         def say(self, message):
             said.append(message)
 
-    monkeypatch.setattr(assign, "share", lambda *_: True)  # as if others had put them into a folder of their own
+    monkeypatch.setattr(
+        assign, "encode_together", lambda *_: True
+    )  # as if others had put them into a folder of their own
     run_assign(pool.folder / "model", pool.folder / "photos", pool.folder / "out.csv", Told())
     assert len(rows_of(pool.folder / "out.csv")) == 20
     assert any("20 photos were encoded again" in line and "MEDI_CACHE" in line for line in said)
@@ -149,17 +151,6 @@ def test_memory_does_not_grow_with_the_pool(pool, monkeypatch):
     assert peaks[1] - peaks[0] < 15, peaks
 
 
-def command(words, folder):
-    """The program in a process of its own, what it prints in files."""
-    from medi.cli import run
-
-    rank = os.environ.get("RANK", "")
-    sys.stdout = (folder / f"stdout{rank}").open("w")
-    sys.stderr = (folder / f"stderr{rank}").open("w")
-    sys.argv = ["medi", *map(str, words)]
-    run()
-
-
 @linux
 def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_prints(folders, medi_, monkeypatch):
     for i in range(12):
@@ -167,7 +158,7 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
     small_shards(monkeypatch, 4)
     assert medi_(*discover(folders, "--classes", "2", out="one")).code == 0
     monkeypatch.setenv("MEDI_CACHE", str(folders / "cache"))
-    real = from_folders.choose_encoder
+    real = run.choose_encoder
 
     def noting(name, device):
         encoder = real(name, device)
@@ -179,9 +170,9 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
 
         return replace(encoder, encode=encode)
 
-    monkeypatch.setattr(from_folders, "choose_encoder", noting)
+    monkeypatch.setattr(run, "choose_encoder", noting)
     words = discover(folders, "--classes", "2", out="two")
-    assert [end(process) for process in start_ranks(2, command, words, folders)] == [0, 0]
+    assert [end(process) for process in start_ranks(2, program, words, folders)] == [0, 0]
     first, second = (len((folders / f"encoded{rank}").read_text().split()) for rank in (0, 1))
     assert first + second == 18 + 8
     assert min(first, second) >= 10
@@ -195,26 +186,26 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
 @linux
 def test_a_network_that_discover_trains_is_trained_by_all_processes(folders, medi_, monkeypatch):
     config = MPConfig(queries=1, images=12, schedule=Schedule(steps=4))
-    monkeypatch.setattr(MP, "configs", {**MP.presets, "cpu": config})
-    monkeypatch.setattr(from_folders, "DiscoveryConfig", lambda **o: teaching.DiscoveryConfig(**o, sampler="uniform"))
-    monkeypatch.setattr(from_folders.DiscoveryConfig, "network", "conv4", raising=False)
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": config})
+    monkeypatch.setattr(run, "DiscoveryConfig", lambda **o: training.DiscoveryConfig(**o, sampler="uniform"))
+    monkeypatch.setattr(run.DiscoveryConfig, "network", "conv4", raising=False)
     words = ("--classes", "2", "--encoder", "conv4")
     assert medi_(*discover(folders, *words, out="one")).code == 0
-    processes = start_ranks(2, command, discover(folders, *words, out="two"), folders)
+    processes = start_ranks(2, program, discover(folders, *words, out="two"), folders)
     assert [end(process) for process in processes] == [0, 0]
     one, two = (rows_of(folders / out / "clusters.csv") for out in ("one", "two"))
     assert [(row["path"], row["cluster"]) for row in one] == [(row["path"], row["cluster"]) for row in two]
     assert facts_of(folders, "two")["representation"]["used"] == facts_of(folders, "one")["representation"]["used"]
-    assert not (folders / "two" / "work").exists()
+    assert not (folders / "two" / "unfinished").exists()
 
 
 def test_of_many_novel_photos_some_are_grouped_the_others_join_and_the_report_stays_small(folders, medi_, monkeypatch):
     from medi.discovery import discover as discover_module
     from medi.report import page
 
-    for module in (large_pools, discover_module, from_folders):
+    for module in (large_pools, discover_module, run):
         monkeypatch.setattr(module, "MOST_GROUPED", 6)
-    monkeypatch.setattr(page, "MOST", 4)
+    monkeypatch.setattr(page, "MOST_SHOWN", 4)
     result = medi_(*discover(folders, "--classes", "2"))
     assert result.code == 0, result.err
     rows = rows_of(folders / "out" / "clusters.csv")
@@ -233,7 +224,7 @@ def test_of_known_photos_the_features_alone_grow(tmp_path):
     def measured(items):
         known = gaussian_classes(20, items // 20, width=256)
         novel = gaussian_classes(3, 10, width=256, seed=1).images
-        discover_groups(known, novel, teaching.DiscoveryConfig(classes=3, resamples=2), Context())
+        discover_groups(known, novel, training.DiscoveryConfig(classes=3, resamples=2), Context())
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         (tmp_path / str(items)).write_text(str(peak))
 
@@ -273,7 +264,7 @@ def test_what_a_ray_worker_is_asked_for_and_what_it_answers(pool, monkeypatch):
     photos = pool.write(10)
     names = tuple(path.relative_to(photos).as_posix() for path in sorted(photos.rglob("*.png")))
     order = parallel_encoding.Order(str(photos), names, "means", "means-1", "cpu")
-    for function in (parallel_encoding._encoder, parallel_encoding._kept):
+    for function in (parallel_encoding._encoder, parallel_encoding._cache):
         function.cache_clear()
     monkeypatch.setattr(parallel_encoding, "choose_encoder", lambda name, device: pool.encoder)
     assert json.loads(parallel_encoding.do(order.as_json())) == {"rows": [{"encoded": 10}]}
@@ -285,5 +276,5 @@ def test_what_a_ray_worker_is_asked_for_and_what_it_answers(pool, monkeypatch):
     assert "same versions" in fault
     table(pool)
     assert pool.encoded() == 10, "the worker's features are found here"
-    for function in (parallel_encoding._encoder, parallel_encoding._kept):
+    for function in (parallel_encoding._encoder, parallel_encoding._cache):
         function.cache_clear()

@@ -27,9 +27,9 @@ def world():
 @pytest.fixture(scope="module")
 def recogniser(world):
     learn, _ = world
-    known, rest = split(learn, KNOWN)
-    settings = DiscoveryConfig(classes=NOVEL, method="kmeans", resamples=2)
-    return discover_groups(known, rest.of_classes(range(NOVEL)).images, settings, Context())[1]
+    known, others = split(learn, KNOWN)
+    config = DiscoveryConfig(classes=NOVEL, method="kmeans", resamples=2)
+    return discover_groups(known, others.of_classes(range(NOVEL)).images, config, Context())[1]
 
 
 def test_new_items_of_known_classes_are_recognised_by_name(world, recogniser):
@@ -60,15 +60,13 @@ def test_items_of_neither_kind_are_none(world, recogniser):
     assert recogniser.calibrated
 
 
-def test_confidence_is_a_share_and_falls_towards_the_limit(recogniser):
+def test_confidence_falls_with_the_distance(recogniser):
     centre = recogniser.classes[0]
     away = torch.randn(centre.shape, generator=torch.Generator().manual_seed(0)).double()
     items = torch.stack([centre + step * away for step in (0.0, 0.3, 0.6)])
-    if recogniser.representation.name == "encoder":
-        confidence = [a.confidence for a in recogniser.recognise(items.float())]
-        assert confidence == sorted(confidence, reverse=True)
-    else:
-        pytest.fail("round classes far apart need no preparation")
+    assert recogniser.representation.name == "encoder", "round classes far apart need no preparation"
+    confidence = [a.confidence for a in recogniser.recognise(items.float())]
+    assert confidence == sorted(confidence, reverse=True)
 
 
 def test_an_item_is_recognised_alike_alone_and_in_company(world, recogniser):
@@ -154,7 +152,7 @@ def test_with_known_classes_of_one_item_the_groups_say_how_items_of_a_class_diff
     single = known.of_classes([0, 1])
     single = type(single)(single.images[::10], single.labels[::10], single.class_names)
     _, recogniser = discover_groups(single, novel.images, DiscoveryConfig(classes=3, method="kmeans"), Context())
-    assert recogniser.limits.isfinite().all()
+    assert recogniser.thresholds.isfinite().all()
     assert recogniser.recognise(torch.full((1, 16), 100.0))[0].kind == "none"
 
 

@@ -1,4 +1,4 @@
-"""What was computed is found again; whatever goes wrong with the cache costs time, never a result."""
+"""The cache finds what was put into it; whatever goes wrong with it costs time, never a result."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medi.photos.cache import STALE_SECONDS, FeatureCache, cache_folder
+from medi.photos.cache import STALE_SECONDS, PhotoCache, cache_folder
 from medi.runtime.progress import Silent
 
 
@@ -23,8 +23,8 @@ class Told(Silent):
         self.said.append(message)
 
 
-def open_cache(folder, encoder="net-1", told=None):
-    return FeatureCache(encoder, told or Silent(), folder)
+def open_cache(folder, name="net-1", told=None):
+    return PhotoCache(name, told or Silent(), folder)
 
 
 def digest(name) -> bytes:

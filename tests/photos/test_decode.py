@@ -5,12 +5,12 @@ import resource
 
 import numpy as np
 import pytest
+from pictures import CORNERS, bomb, corner_colours, corners, noise, truncated
 from PIL import Image
 
 from medi.photos.decode import PREVIEW, Cut, UnreadableError, decoding, read_photo
-from pictures import CORNERS, bomb, corner_colours, corners, noise, truncated
 
-CUT = Cut(32, share=0.9)
+CUT = Cut(32, fraction=0.9)
 
 
 def read(source, cut=CUT, **options):
@@ -115,7 +115,7 @@ def test_of_an_animation_the_first_frame_is_taken(form):
 def test_the_square_is_the_middle_of_the_photo():
     pixels = np.zeros((100, 300, 3), dtype=np.uint8)
     pixels[25:75, 125:175] = 255  # the middle half of the shorter side
-    photo = read(Image.fromarray(pixels), Cut(10, share=0.4), format="PNG")
+    photo = read(Image.fromarray(pixels), Cut(10, fraction=0.4), format="PNG")
     assert photo.pixels.min() == 255
 
 

@@ -1,18 +1,20 @@
-"""Photos become arrays in their order, are read again only if they changed, and never cost the others their place."""
+"""Photos become arrays in the order of their names, and are decoded again only if their content is new."""
+
+import io
 
 import numpy as np
 import pytest
 import torch
+from pictures import bomb, noise, truncated
 from PIL import Image
 
 from medi.photos import encode_folder
-from medi.photos.cache import FeatureCache
-from medi.photos.decode import Cut
+from medi.photos.cache import THUMBNAILS, PhotoCache
+from medi.photos.decode import PREVIEW, Cut
 from medi.photos.encode_folder import read_photos, read_shards, read_thumbnails
 from medi.photos.encoders import Encoder
 from medi.photos.folders import find_photos
 from medi.runtime.progress import Silent
-from pictures import bomb, noise, truncated
 
 
 class Counting:
@@ -34,9 +36,9 @@ def counting():
     return Counting()
 
 
-def read(folder, counting, tmp_path, **options):
-    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
-    cache = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+def read(folder, counting, tmp_path, *, side=16, **options):
+    encoder = Encoder("means", "means-1", Cut(side), (3,), counting)
+    cache = PhotoCache(encoder.identity, Silent(), tmp_path / "cache")
     found = find_photos(folder, "--novel")
     return read_photos(folder, found.paths, encoder, cache, Silent(), **options)
 
@@ -78,11 +80,53 @@ def test_only_new_content_is_encoded_again(tmp_path, counting):
     assert torch.equal(second.arrays[4], first.arrays[0])
 
 
-def test_pictures_are_made_of_the_photos_that_can_still_be_read(tmp_path):
-    noise(tmp_path / "a.png", size=(300, 200))
-    truncated(tmp_path / "b.jpg")
-    pictures = read_thumbnails(tmp_path, ["a.png", "b.jpg", "gone.png"], lambda image: str(image.size).encode())
-    assert pictures == [b"(128, 85)", b"", b""]
+def thumbnail_cache(tmp_path):
+    return PhotoCache(THUMBNAILS, Silent(), tmp_path / "cache")
+
+
+def test_thumbnails_are_made_of_the_photos_that_can_still_be_read(tmp_path):
+    names = ["a.png", "b.jpg", "gone.png"]
+    noise(tmp_path / names[0], size=(300, 200))
+    truncated(tmp_path / names[1])
+    jpegs = read_thumbnails(tmp_path, names, [bytes([i]) * 32 for i in range(3)], thumbnail_cache(tmp_path))
+    assert Image.open(io.BytesIO(jpegs[0])).size == (128, 85)
+    assert jpegs[1:] == [b"", b""]
+
+
+def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 4)
+    decoded, real = [], encode_folder.read_photo
+    monkeypatch.setattr(
+        encode_folder,
+        "read_photo",
+        lambda file, *more, **options: decoded.append(file.name) or real(file, *more, **options),
+    )
+    folder = tmp_path / "photos"
+    for i in range(11):
+        noise(folder / f"{i:02}.png", seed=i, size=(200 + i, 100))
+    truncated(folder / "05b.jpg")
+    photos = read(folder, counting, tmp_path, side=PREVIEW, thumbnails=thumbnail_cache(tmp_path))
+    assert len(decoded) == 12
+    for thumbnails in (thumbnail_cache(tmp_path), thumbnail_cache(tmp_path)):  # of this run, and of the next one
+        jpegs = read_thumbnails(folder, photos.paths, photos.digests, thumbnails)
+        for path, jpeg in zip(photos.paths, jpegs, strict=True):
+            with Image.open(io.BytesIO(jpeg)) as small:
+                assert max(small.size) == PREVIEW
+                assert np.abs(np.asarray(small).mean((0, 1)) - colour_of(folder / path)).max() < 4
+    assert len(decoded) == 12, "thumbnails come from the cache"
+    read(folder, counting, tmp_path, side=PREVIEW, thumbnails=thumbnail_cache(tmp_path))
+    assert len(decoded) == 13, "the array of the damaged photo alone is not in the cache"
+
+
+def test_arrays_are_the_same_with_and_without_thumbnails(tmp_path, counting):
+    for side in (16, PREVIEW):
+        for i in range(3):
+            noise(tmp_path / f"{side}" / f"{i}.jpg", seed=i, size=(900, 600))
+        folder = tmp_path / f"{side}"
+        plain = read(folder, counting, tmp_path / "one", side=side)
+        shown = read(folder, counting, tmp_path / "two", side=side, thumbnails=thumbnail_cache(tmp_path))
+        assert torch.equal(plain.arrays, shown.arrays)
 
 
 def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(tmp_path, counting, monkeypatch):
@@ -91,12 +135,12 @@ def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(
     monkeypatch.setattr(encode_folder, "_cores", lambda: 1)
     paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(23)]
     encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
-    cache = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+    cache = PhotoCache(encoder.identity, Silent(), tmp_path / "cache")
     seen = []
     for number, shard in enumerate(read_shards(tmp_path, paths, encoder, cache, Silent())):
         seen += shard.paths
         assert shard.arrays.shape == (len(shard.paths), 3)
-        kept = FeatureCache(encoder.identity, Silent(), tmp_path / "cache")
+        kept = PhotoCache(encoder.identity, Silent(), tmp_path / "cache")
         assert all(kept.get(digest) is not None for digest in shard.digests)
         assert counting.encoded <= 4 * (number + 1) + 2 * 3, "no more than a few batches ahead"
     assert seen == paths
@@ -107,11 +151,11 @@ def test_a_stopped_reading_is_continued_at_the_shard_it_was_in(tmp_path, countin
     monkeypatch.setattr(encode_folder, "SHARD", 8)
     paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(30)]
     encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
-    shards = read_shards(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
-    assert next(shards).encoded == 8
+    shards = read_shards(tmp_path, paths, encoder, PhotoCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert next(shards).computed == 8
     shards.close()
-    whole = read_photos(tmp_path, paths, encoder, FeatureCache("m", Silent(), tmp_path / "cache"), Silent())
-    assert whole.encoded == 30 - 8
+    whole = read_photos(tmp_path, paths, encoder, PhotoCache("m", Silent(), tmp_path / "cache"), Silent())
+    assert whole.computed == 30 - 8
     assert whole.paths == paths
 
 
@@ -159,7 +203,7 @@ def test_no_photos_are_no_rows(tmp_path, counting):
 def test_a_file_that_vanishes_meanwhile_is_skipped(tmp_path, counting):
     encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
     noise(tmp_path / "a.png")
-    cache = FeatureCache("x", Silent(), tmp_path / "cache")
+    cache = PhotoCache("x", Silent(), tmp_path / "cache")
     result = read_photos(tmp_path, ["a.png", "gone.png"], encoder, cache, Silent())
     assert result.paths == ["a.png"]
     assert "no such file" in result.skipped[0].reason

@@ -154,7 +154,7 @@ def fake_timm(monkeypatch):
 
 def test_a_timm_model_gets_photos_as_its_configuration_says(fake_timm):
     encoder = load_encoder("timm:tiny", CPU)
-    assert (encoder.cut.side, encoder.cut.share, encoder.cut.filter.name) == (64, 0.9, "BILINEAR")
+    assert (encoder.cut.side, encoder.cut.fraction, encoder.cut.filter.name) == (64, 0.9, "BILINEAR")
     assert encoder.shape == (3,)
     assert torch.allclose(encoder.encode(blank(1, 64)), torch.full((1, 3), -2.0))
     assert torch.allclose(encoder.encode(blank(1, 64) + 255), torch.full((1, 3), 2.0))

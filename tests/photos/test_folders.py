@@ -3,10 +3,10 @@
 import os
 
 import pytest
+from pictures import noise
 
 from medi.errors import InputError
 from medi.photos.folders import class_of, find_photos
-from pictures import noise
 
 
 def reasons(found):

@@ -3,9 +3,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
-from io import BytesIO
 from itertools import chain, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +11,11 @@ from discoveries import made_up, patterns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outline import Outline
-from PIL import Image
 
-import medi.report
 from medi.discovery.result import ClassCount, Neighbour
 from medi.photos.folders import Skipped
-from medi.report.page import LIMIT, MOST, SIZE, Item, render, thumbnail
+from medi.photos.thumbnails import LARGEST_BYTES
+from medi.report.page import MOST_SHOWN, render
 
 COMMAND = "medi discover --known known --novel 'my pictures' --out out"
 HOSTILE = [
@@ -37,21 +34,17 @@ HOSTILE = [
 ]
 
 
-def page(discovery=None, items=None, skipped=(), command=COMMAND, facts=None) -> Outline:
+def paths_of(discovery) -> list[str]:
+    return [f"album/picture {number:03}.jpg" for number in range(len(discovery.labels))]
+
+
+def page(discovery=None, thumbnails=patterns, skipped=(), command=COMMAND, facts=None) -> Outline:
     discovery = discovery or made_up([4, 3])
-    items = items or patterns(len(discovery.labels))
-    return Outline(render(discovery, items, skipped, command, facts or {"Seed": "0"}))
+    return Outline(render(discovery, paths_of(discovery), thumbnails, skipped, command, facts or {"Seed": "0"}))
 
 
-def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
-    rng = np.random.default_rng(0)
-    return Image.fromarray(rng.integers(0, 256, (height, width, 4), dtype=np.uint8), "RGBA").convert(mode)
-
-
-def opened(data: bytes) -> Image.Image:
-    image = Image.open(BytesIO(data))
-    assert image.format == "JPEG"
-    return image
+def blank(numbers) -> list[bytes]:
+    return [b""] * len(numbers)
 
 
 # The page as a document
@@ -73,7 +66,7 @@ def test_the_page_is_well_formed_and_accessible(verdict, given_k, sizes):
 
 
 def test_the_page_names_no_other_file_and_its_policy_allows_no_script_but_its_own():
-    html = render(made_up([4, 3]), patterns(7), [], COMMAND, {})
+    html = render(made_up([4, 3]), ["a"] * 7, patterns, [], COMMAND, {})
     outline = Outline(html)
     sources = [v for _, a in outline.tags for k, v in a.items() if k in ("src", "href", "srcset", "data", "action")]
     assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in sources)
@@ -89,26 +82,22 @@ def test_the_page_names_no_other_file_and_its_policy_allows_no_script_but_its_ow
 def test_500_pictures_with_long_names_in_any_number_of_groups_take_less_than_5_mb():
     for groups in (1, 20, 40, 250):
         discovery = made_up([500 // groups + (i < 500 % groups) for i in range(groups)])
-        worst = [Item(f"{'a folder/' * 10}picture number {i}.jpg", bytes(LIMIT)) for i in range(500)]
-        assert len(render(discovery, worst, [], COMMAND, {}).encode()) < 5_000_000
-
-
-def test_the_files_that_make_the_page_lie_in_the_package():
-    folder = Path(medi.report.__file__).parent
-    assert {"page.html.j2", "page.css", "page.js"} <= {file.name for file in folder.iterdir()}
+        names = [f"{'a folder/' * 10}picture number {i}.jpg" for i in range(500)]
+        html = render(discovery, names, lambda numbers: [bytes(LARGEST_BYTES)] * len(numbers), [], COMMAND, {})
+        assert len(html.encode()) < 5_000_000
 
 
 @pytest.mark.parametrize("sizes", [[3000, 20, 1], [2] * 1200])
 def test_of_thousands_of_pictures_the_first_and_last_of_each_group_are_shown(sizes):
-    discovery = made_up(sizes)
-    items = [Item(f"{i}.jpg", b"") for i in range(sum(sizes))]
-    outline = page(discovery, items)
+    discovery, asked = made_up(sizes), []
+    outline = page(discovery, lambda numbers: asked.extend(numbers) or blank(numbers))
     assert outline.faults == []
     shown = [int(name.removeprefix("picture-")) for name in outline.ids() if name.startswith("picture-")]
-    assert len(shown) <= max(MOST, len(sizes))
+    assert len(shown) <= max(MOST_SHOWN, len(sizes))
+    assert sorted(shown) == asked, "thumbnails of others are not asked for"
     assert set(discovery.medoids) <= set(shown)
     assert len(outline.find("a", class_="point")) == len(shown)
-    room = max(1, MOST // len(sizes))
+    room = max(1, MOST_SHOWN // len(sizes))
     assert Counter(discovery.labels[i] for i in shown) == {g: min(size, room) for g, size in enumerate(sizes)}
     if room > 1:
         assert {i for i, doubtful in enumerate(discovery.doubtful) if doubtful} <= set(shown)
@@ -119,7 +108,7 @@ def test_of_thousands_of_pictures_the_first_and_last_of_each_group_are_shown(siz
 
 
 def test_no_group_is_cut_where_all_pictures_can_be_shown():
-    outline = page(made_up([990, 10]), [Item(f"{i}.jpg", b"") for i in range(1000)])
+    outline = page(made_up([990, 10]), blank)
     assert len(outline.find("figure", class_="picture")) == 1000
     assert not outline.find("p", class_="more")
 
@@ -138,8 +127,7 @@ def hostile_page(text: str) -> Outline:
         count=replace(discovery.count, how=text),
         diagnosis=replace(discovery.diagnosis, reasons=(text,)),
     )
-    items = [Item(text, item.thumbnail) for item in patterns(7)]
-    html = render(discovery, items, [Skipped(text, text)], "medi", {text: text})
+    html = render(discovery, [text] * 7, patterns, [Skipped(text, text)], "medi", {text: text})
     html.encode()  # what cannot be encoded cannot be written
     assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", html)
     return Outline(html)
@@ -255,15 +243,14 @@ def test_a_loss_from_known_classes_has_a_minus_sign():
 
 def test_each_group_shows_its_medoid_first_then_sure_pictures_then_doubtful_ones():
     discovery = made_up([6, 5, 3])
-    items = patterns(14)
-    outline = page(discovery, items)
+    outline = page(discovery)
     order = [int(name.removeprefix("picture-")) for name in outline.ids() if name.startswith("picture-")]
     assert sorted(order) == list(range(14))
     groups = [[i for i in order if discovery.labels[i] == group] for group in range(3)]
     assert order == list(chain.from_iterable(groups))
-    for medoid, (first, *rest) in zip(discovery.medoids, groups, strict=True):
+    for medoid, (first, *others) in zip(discovery.medoids, groups, strict=True):
         assert first == medoid
-        assert rest == sorted(rest, key=lambda i: (discovery.doubtful[i], -discovery.confidence[i]))
+        assert others == sorted(others, key=lambda i: (discovery.doubtful[i], -discovery.confidence[i]))
     for i in range(14):
         (figure,) = outline.find("figure", id=f"picture-{i}")
         assert ("most typical" in outline.texts[figure]) == (i in discovery.medoids)
@@ -271,8 +258,8 @@ def test_each_group_shows_its_medoid_first_then_sure_pictures_then_doubtful_ones
         assert ("?" in outline.texts[figure]) == discovery.doubtful[i]
         assert f"{100 * discovery.confidence[i]:.0f}\N{NO-BREAK SPACE}%" in outline.texts[figure]
         image = outline.tags[figure + 1][1]
-        assert image["alt"] == items[i].path
-        assert b64decode(image["src"].partition(",")[2]) == items[i].thumbnail
+        assert image["alt"] == paths_of(discovery)[i]
+        assert b64decode(image["src"].partition(",")[2]) == patterns([i])[0]
 
 
 def test_each_group_shows_its_size_its_confidence_and_its_nearest_known_classes():
@@ -330,9 +317,9 @@ def test_what_pictures_were_compared_by_stands_with_its_accuracy_and_so_do_the_f
     assert "EfficientNet-Lite0" in outline.text("section", id="repeat")
 
 
-def test_items_of_another_discovery_are_refused():
-    with pytest.raises(ValueError, match="3 items for a discovery among 7"):
-        render(made_up([4, 3]), patterns(3), [], COMMAND, {})
+def test_paths_of_another_discovery_are_refused():
+    with pytest.raises(ValueError, match="3 paths for a discovery among 7"):
+        render(made_up([4, 3]), ["a"] * 3, patterns, [], COMMAND, {})
 
 
 def test_a_count_without_scores_for_the_number_used_still_has_its_curve():
@@ -340,59 +327,3 @@ def test_a_count_without_scores_for_the_number_used_still_has_its_curve():
     outline = page(replace(made_up([2, 2, 2]), count=count))
     assert outline.find("polyline")
     assert not outline.find("circle", class_="chosen")
-
-
-# Thumbnails
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (32, 32), (500, 400), (128, 128), (3000, 2), (2, 3000)])
-def test_a_thumbnail_keeps_its_shape_within_the_size_and_is_never_enlarged(shape):
-    small = opened(thumbnail(noise(*shape)))
-    scale = min(1, SIZE / max(shape))
-    assert small.size == tuple(max(1, round(side * scale)) for side in shape)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 300), st.integers(1, 300), st.sampled_from(["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr"]))
-def test_a_thumbnail_of_the_busiest_picture_stays_within_the_limit(width, height, mode):
-    data = thumbnail(noise(width, height, mode))
-    assert len(data) <= LIMIT
-    assert opened(data).mode == "RGB"
-
-
-def test_quality_gives_way_before_size():
-    busy = noise(SIZE, SIZE)
-    assert opened(thumbnail(busy)).size == busy.size
-    smaller = thumbnail(busy, limit=1_500)
-    assert len(smaller) <= 1_500
-    assert max(opened(smaller).size) < SIZE
-    with pytest.raises(ValueError, match="no JPEG fits into 10 bytes"):
-        thumbnail(noise(8, 8), limit=10)
-
-
-def test_a_thumbnail_looks_like_its_picture():
-    ramp = np.linspace(0, 255, 400).astype(np.uint8)
-    picture = Image.fromarray(
-        np.stack([np.tile(ramp, (400, 1)), np.tile(ramp[:, None], (1, 400)), np.full((400, 400), 90, np.uint8)], 2)
-    )
-    wanted = np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BOX)).astype(float)
-    assert np.abs(np.asarray(opened(thumbnail(picture))).astype(float) - wanted).mean() < 3
-
-
-def test_what_is_transparent_is_white():
-    clear = Image.new("RGBA", (40, 40), (200, 0, 0, 0))
-    assert np.asarray(opened(thumbnail(clear))).min() > 250
-    palette = Image.new("P", (40, 40), 3)
-    palette.info["transparency"] = 3
-    assert np.asarray(opened(thumbnail(palette))).min() > 250
-
-
-def test_a_thumbnail_carries_no_metadata(tmp_path):
-    exif = Image.Exif()
-    exif[0x010E] = "taken at home"
-    noise(60, 60).save(tmp_path / "a.jpg", exif=exif, comment=b"a secret" * 1000)
-    with Image.open(tmp_path / "a.jpg") as image:
-        assert image.info["comment"]
-        data = thumbnail(image)
-    assert b"secret" not in data
-    assert b"home" not in data

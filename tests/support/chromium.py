@@ -63,7 +63,7 @@ class Browser:
 
     def __init__(self, read: int, write: int) -> None:
         self.events: list[dict[str, Any]] = []
-        self._read, self._write, self._rest, self._number = read, write, b"", 0
+        self._read, self._write, self._buffer, self._number = read, write, b"", 0
         self._session: str | None = None
 
     def open(self, url: str, *, width: int, height: int, dark: bool = False, touch: bool = False, script: bool = True):
@@ -130,13 +130,13 @@ class Browser:
 
     def _next(self, patience: float = 60.0) -> dict[str, Any]:
         deadline = time.monotonic() + patience
-        while b"\0" not in self._rest:
+        while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"Chromium said nothing for {patience:.0f} s"
             piece = os.read(self._read, 1 << 20)
             assert piece, "Chromium went away"
-            self._rest += piece
-        message, self._rest = self._rest.split(b"\0", 1)
+            self._buffer += piece
+        message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
 
 

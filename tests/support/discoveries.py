@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from medi.discovery.result import ClassCount, Diagnosis, Discovery, Neighbour, Verdict
-from medi.report.page import Item, thumbnail
+from medi.photos.thumbnails import thumbnail
 
 
 def made_up(sizes: Sequence[int], *, given: bool = False, verdict: Verdict = "trustworthy", seed: int = 0) -> Discovery:
@@ -57,13 +57,12 @@ def made_up(sizes: Sequence[int], *, given: bool = False, verdict: Verdict = "tr
     )
 
 
-def patterns(count: int, size: int = 40, seed: int = 0) -> list[Item]:
-    """Small pictures, no two the same: a gradient in a colour of its own."""
-    rng = np.random.default_rng(seed)
+def patterns(numbers: Sequence[int], size: int = 40) -> list[bytes]:
+    """A JPEG for each number, no two the same: a gradient in a colour of its own."""
     ramp = np.linspace(0, 1, size)
-    items = []
-    for number in range(count):
-        colour = rng.uniform(40, 255, 3)
+    pictures = []
+    for number in numbers:
+        colour = np.random.default_rng(number).uniform(40, 255, 3)
         pixels = (ramp[:, None, None] * ramp[None, :, None] * colour).astype(np.uint8)
-        items.append(Item(f"album/picture {number:03}.jpg", thumbnail(Image.fromarray(pixels))))
-    return items
+        pictures.append(thumbnail(Image.fromarray(pixels)))
+    return pictures

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,17 @@ def tinted(path: Path, colour, seed: int) -> Path:
 
 def discover(folders, *more, out="out"):
     return ("discover", "--known", folders / "known", "--novel", folders / "novel", "--out", folders / out, *more)
+
+
+def program(words, folder):
+    """The program, for a process of its own; what it prints goes into files."""
+    from medi.cli import run
+
+    rank = os.environ.get("RANK", "")
+    sys.stdout = (folder / f"stdout{rank}").open("w")
+    sys.stderr = (folder / f"stderr{rank}").open("w")
+    sys.argv = ["medi", *map(str, words)]
+    run()
 
 
 def rows_of(path):

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from pictures import noise
 
 from medi.data.imageset import ImageSet
+from medi.discovery.held_out import Choice
 from medi.discovery.recogniser import Recogniser, make_recogniser
 from medi.discovery.representations import Representation
-from medi.discovery.selection import Choice
 from medi.photos.decode import Cut
 from medi.photos.encoders import Encoder
-from pictures import noise
 
 
 @dataclass
