@@ -1,122 +1,74 @@
-"""How `medi` teaches a network: its losses against loops and the literature's formulas, and its stages."""
+"""What a network learns before anything else: what is learnt, kept, shared, and by how many processes."""
 
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from processes import end, start_ranks
 from safetensors.torch import load_file, save_file
+from small_sets import KNOWN, blobs, generator, patterns
 
-from medi.data.augment import StrongAugmentation
+from medi.data.augment import to_float
+from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import Plan
-from medi.methods.recipe import (
-    Contrast,
-    Recipe,
-    Supervised,
-    Tasks,
-    contrastive_loss,
-    task_size,
-    teach,
-)
+from medi.methods.pretraining import Pretraining, linear, pretrain, turned
 from medi.runtime import ranks
 from medi.runtime.context import Context
+from medi.tasks.episodes import UniformSampler
 from medi.train.schedule import Schedule
-from processes import end, start_ranks
 
 SGD = Schedule(steps=3, rate=0.01, optimiser="sgd", shape="constant", precision="float32")
-EVERYTHING = Recipe(
-    "conv4",
-    copies="spliced",
-    augmentation=StrongAugmentation(crop=2, shuffle=0.5, cutout=4, colour=0.2),
-    supervised=Supervised(batch=30, contrast=Contrast(width=8), mix=0.5, schedule=SGD),
-    tasks=Tasks(way=4, observations=2, queries=3, images=40, schedule=SGD),
-)
+CLASSES = Pretraining("classes", "conv4", batch=15, mix=0.5, schedule=SGD)
+PROTOTYPES = Pretraining("prototypes", "conv4", batch=40, way=4, observations=2, queries=3, schedule=SGD)
+ROTATIONS = Pretraining("rotations", "conv4", batch=16, schedule=SGD)
+PLAN = Plan(3, 2, augmentation=Augmentation(crop=2, shuffle=0.5, cutout=4, colour=0.2))
 
 
-def some_known(channels: int = 3, each: int = 8) -> ImageSet:
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(4).repeat(each)
-    classes = torch.randint(0, 256, (4, channels, 16, 16), generator=generator)
-    noise = torch.randint(-60, 60, (4 * each, channels, 16, 16), generator=generator)
-    return ImageSet((classes[labels] + noise).clamp(0, 255).to(torch.uint8), labels, tuple("abcd"))
+def weights(*stages: Pretraining, known: ImageSet | None = None, plan: Plan = PLAN) -> torch.Tensor:
+    network = pretrain(known or patterns(), plan, *stages)
+    return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
 
 
-def on_sphere(n: int, d: int = 5) -> torch.Tensor:
-    points = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return torch.nn.functional.normalize(points, dim=1)
+@pytest.mark.parametrize("stage", [CLASSES, PROTOTYPES, ROTATIONS], ids=lambda stage: stage.kind)
+def test_every_setting_and_seed_learns_something_else_and_the_same_ones_the_same(stage):
+    one = weights(stage)
+    assert torch.equal(one, weights(stage))
+    assert not torch.equal(one, weights(stage, plan=replace(PLAN, context=Context(seed=1))))
+    changes = {
+        "classes": [{"mix": 0.0}, {"batch": 14}],
+        "prototypes": [{"temperature": 9.0}, {"way": 3}, {"observations": 1}, {"queries": 2}],
+        "rotations": [{"batch": 12}],
+    }
+    for change in changes[stage.kind]:
+        assert not torch.equal(one, weights(replace(stage, **change))), change
 
 
-def test_contrast_equals_its_formula_written_with_loops():
-    points, same, temperature = on_sphere(7), torch.tensor([0, 1, 0, 2, 1, 0, 3]), 0.3
-    terms = []
-    for i in range(7):
-        others = [k for k in range(7) if k != i]
-        denominator = sum(np.exp(float(points[i] @ points[k]) / temperature) for k in others)
-        logs = [float(points[i] @ points[j]) / temperature - np.log(denominator) for j in others if same[j] == same[i]]
-        if logs:
-            terms.append(-np.mean(logs))
-    assert len(terms) == 5  # two items have no partner
-    assert float(contrastive_loss(points, same, temperature)) == pytest.approx(np.mean(terms))
+def test_stages_are_kept_apart_so_that_others_share_the_first(tmp_path):
+    plan = replace(PLAN, context=Context(folder=tmp_path))
 
+    def kept(*stages: Pretraining) -> list[str]:
+        weights(*stages, plan=plan)
+        return sorted(path.name.split("-")[0] for path in tmp_path.glob("*.safetensors"))
 
-def test_contrast_of_two_views_is_cross_entropy_against_the_other_view():
-    points = on_sphere(8)
-    scores = (points @ points.T / 0.2).fill_diagonal_(-torch.inf)
-    expected = torch.nn.functional.cross_entropy(scores, torch.arange(8).roll(4))
-    assert torch.allclose(contrastive_loss(points, torch.arange(4).repeat(2), 0.2), expected)
-
-
-def test_contrast_without_partners_is_zero_and_has_a_gradient_without_nan():
-    points = on_sphere(3).requires_grad_()
-    loss = contrastive_loss(points, torch.arange(3), 0.1)
-    (gradient,) = torch.autograd.grad(loss, points)
-    assert float(loss.detach()) == 0
-    assert gradient.isfinite().all()
-
-
-def test_stages_are_kept_apart_so_that_recipes_share_the_first(tmp_path):
-    known, context = some_known(), Context(folder=tmp_path)
-    teach(replace(EVERYTHING, tasks=None), known, Plan(3, 2, context=context))
-    teach(EVERYTHING, known, Plan(3, 5, context=context))
-    assert len(list(tmp_path.glob("medi-supervised-*.safetensors"))) == 1
-    assert len(list(tmp_path.glob("medi-tasks-*.safetensors"))) == 1
-    teach(replace(EVERYTHING, copies="turned", supervised=None), known, Plan(3, 2, context=context))
-    assert len(list(tmp_path.glob("medi-supervised-*.safetensors"))) == 1
-    assert len(list(tmp_path.glob("medi-tasks-*.safetensors"))) == 2
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"contrast": None},
-        {"contrast": Contrast(width=8, weight=1.0)},
-        {"contrast": Contrast(width=8, temperature=0.5)},
-        {"mix": 0.0},
-    ],
-    ids=str,
-)
-def test_every_setting_of_the_supervised_stage_changes_what_is_learnt(change):
-    known = some_known()
-    assert EVERYTHING.supervised
-    first = replace(EVERYTHING, tasks=None)
-    other = replace(first, supervised=replace(EVERYTHING.supervised, **change))
-    weights = [next(iter(teach(recipe, known, Plan(3, 2))[0].parameters())) for recipe in (first, first, other)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
+    assert kept(CLASSES) == ["classes"]
+    assert kept(CLASSES, PROTOTYPES) == ["classes", "prototypes"]
+    assert kept(PROTOTYPES) == ["classes", "prototypes", "prototypes"]
+    assert kept(CLASSES, PROTOTYPES) == ["classes", "prototypes", "prototypes"]
+    plan = replace(plan, observations=5, way=2)  # what it is for does not matter
+    assert kept(CLASSES) == ["classes", "prototypes", "prototypes"]
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_supervised_stage_learns_to_tell_classes_apart(channels):
-    known = some_known(channels, each=16)
-    schedule = Schedule(steps=40, rate=3e-3, shape="onecycle")
-    recipe = Recipe("conv4", "none", supervised=Supervised(batch=32, mix=0.3, schedule=schedule))
-    network, _ = teach(recipe, known, Plan(3, 2))
+def test_classes_are_learnt_to_be_told_apart(channels):
+    known = patterns(channels=channels)
+    schedule = Schedule(steps=30, rate=3e-3, shape="onecycle")
+    network = pretrain(known, Plan(3, 2), Pretraining(network="conv4", batch=32, mix=0.3, schedule=schedule))
     with torch.inference_mode():
-        embedded = network(known.images / 255 * 4 - 2)
+        embedded = network(to_float(known.images))
     means = torch.stack([embedded[known.labels == c].mean(0) for c in range(4)])
     inside = (embedded - means[known.labels]).square().sum()
     assert float(inside / (embedded - embedded.mean(0)).square().sum()) < 0.5
@@ -128,9 +80,9 @@ def test_two_processes_learn_what_one_does(tmp_path):
     try:
 
         def learn(out: Path) -> None:
-            network, _ = teach(EVERYTHING, some_known(), Plan(3, 2))
-            weights = {name: value.contiguous() for name, value in network.state_dict().items()}
-            save_file(weights, out.with_name(f"{out.name}{ranks.rank()}"))
+            network = pretrain(patterns(), PLAN, CLASSES, PROTOTYPES)
+            state = {name: value.contiguous() for name, value in network.state_dict().items()}
+            save_file(state, out.with_name(f"{out.name}{ranks.rank()}"))
 
         def one() -> None:
             with ranks.joined(torch.device("cpu")):
@@ -145,20 +97,69 @@ def test_two_processes_learn_what_one_does(tmp_path):
         torch.set_default_dtype(torch.float32)
 
 
-def test_recipes_that_make_no_sense_say_what_to_change():
-    with pytest.raises(InputError, match="teaches nothing"):
-        Recipe(supervised=None)
-
-
 @pytest.mark.parametrize(
-    ("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1)), ((1, 3), (2, 1, 1))]
+    ("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1))]
 )
-def test_tasks_are_as_large_as_the_smallest_class_allows(sizes, expected):
+def test_tasks_are_as_large_as_the_smallest_class_allows(sizes, expected, monkeypatch):
+    asked = []
+    real = UniformSampler
+
+    def noted(labels, *size):
+        asked.append(size[:3])
+        return real(labels, *size)
+
+    monkeypatch.setattr("medi.methods.pretraining.UniformSampler", noted)
     labels = torch.cat([torch.tensor([-1]), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))])
-    assert task_size(labels, Tasks()) == expected
+    known = ImageSet(torch.randn(len(labels), 5, generator=generator()), labels, tuple("abc"[: len(sizes)]))
+    pretrain(known, Plan(2, 1), Pretraining("prototypes", "mlp", queries=15, schedule=Schedule(1)))
+    assert asked == [expected]
 
 
 def test_a_class_of_one_image_is_no_task_and_is_named():
-    known = ImageSet(some_known().images[:9], torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 3]), tuple("abcd"))
+    known = ImageSet(patterns().images[:9], torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 3]), tuple("abcd"))
     with pytest.raises(InputError, match="class d has 1 images"):
-        teach(replace(EVERYTHING, copies="none", supervised=None), known, Plan(2, 1))
+        pretrain(known, Plan(2, 1), PROTOTYPES)
+
+
+def test_items_without_a_class_are_not_learnt_from():
+    known = blobs(3)
+    noisy = ImageSet(
+        torch.cat([known.images, torch.full((9, 8), torch.nan)]),
+        torch.cat([known.labels, torch.full((9,), -1)]),
+        known.class_names,
+    )
+    for kind in ("classes", "prototypes"):
+        stage = Pretraining(kind, "mlp", batch=30, schedule=SGD)
+        assert weights(stage, known=noisy).isfinite().all()
+
+
+def test_a_quarter_of_the_images_is_turned_by_each_angle():
+    images = torch.rand(8, 1, 4, 4, generator=generator())
+    for i, image in enumerate(turned(images)):
+        assert torch.equal(image, torch.rot90(images[i], i // 2, (1, 2)))
+
+
+def test_rotations_also_turn_what_is_observed_where_that_is_asked_for(tmp_path):
+    both = replace(ROTATIONS, observed=True)
+    plan = replace(PLAN, context=Context(folder=tmp_path))
+    told = replace(plan, observed=255 - patterns().images)
+    assert torch.equal(weights(ROTATIONS, plan=told), weights(ROTATIONS, plan=plan))
+    assert torch.equal(weights(both, plan=plan), weights(ROTATIONS, plan=plan))
+    learnt = weights(both, plan=told)
+    assert not torch.equal(learnt, weights(both, plan=plan))
+    assert torch.equal(learnt, weights(both, plan=told))  # kept apart from the others, and found again
+
+
+def test_heads_follow_from_the_seed():
+    one, same, other = (linear(4, 3, Context(seed=seed)).weight for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_what_cannot_be_learnt_is_refused():
+    with pytest.raises(InputError, match="needs labels"):
+        Pretraining("classes", observed=True)
+    with pytest.raises(InputError, match="no labels to share"):
+        Pretraining("rotations", mix=0.5)
+    with pytest.raises(InputError, match="only images can be turned"):
+        pretrain(KNOWN, Plan(3, 1), replace(ROTATIONS, network="mlp"))
