@@ -1,4 +1,4 @@
-"""DTC: its start against scikit-learn, its target and loss against their formulas."""
+"""DTC: where it begins against scikit-learn, its target and loss against their formulas."""
 
 import numpy as np
 import pytest
@@ -8,23 +8,25 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
-from medi.data.facts import Augmentation
+from small_sets import generator
+
+from medi.data.imageset import ImageSet
+from medi.methods import Plan
 from medi.methods.bag_training import Stage, ramp
-from medi.methods.dtc import DTCLearner, SoftClusters, divergence, principal_components, sharpened
-from medi.methods.dtc_config import DTCConfig
+from medi.methods.dtc import DTC, DTCLearner, SoftClusters, divergence, principal_components, sharpened
 from medi.nets import build
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 
-def points(n: int = 30, d: int = 12, k: int = 4, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    means = 5 * torch.randn(k, d, generator=generator)
-    return means.repeat(-(-n // k), 1)[:n] + torch.randn(n, d, generator=generator)
+def points(n: int = 30, d: int = 12, k: int = 4) -> torch.Tensor:
+    means = 5 * torch.randn(k, d, generator=generator())
+    return means.repeat(-(-n // k), 1)[:n] + torch.randn(n, d, generator=generator(1))
 
 
-def learner(width: int = 12) -> DTCLearner:
-    return DTCLearner(build("mlp", (width,), hidden=(16,)).eval(), DTCConfig(), Augmentation(), Context())
+def learner(method: DTC | None = None) -> DTCLearner:
+    known = ImageSet(points(), torch.arange(30) % 4, tuple("abcd"))
+    return DTCLearner(method or DTC(), build("mlp", (12,), hidden=(16,)).eval(), known, Plan(4, 5))
 
 
 def test_components_are_those_of_scikit_learn():
@@ -36,11 +38,11 @@ def test_components_are_those_of_scikit_learn():
     np.testing.assert_allclose(components.numpy() * signs, theirs.components_, atol=1e-4)
 
 
-def test_the_start_is_k_means_in_the_space_of_the_components_as_in_scikit_learn():
+def test_training_begins_at_k_means_in_the_space_of_the_components_as_in_scikit_learn():
     bag = points()
     machine = learner()
     model = machine.begin(bag, 4, None, Context())
-    features = machine.start(bag).detach().numpy()
+    features = machine.pretrained(bag).detach().numpy()
     projected = PCA(4, svd_solver="full").fit_transform(features)
     theirs = KMeans(4, n_init=10, random_state=0).fit(projected)
     ours = model.project(torch.from_numpy(features)).detach()
@@ -62,7 +64,7 @@ def test_soft_assignments_fall_with_the_distance_to_a_centre_as_the_formula_says
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 9), st.integers(1, 6), st.integers(0, 1000))
 def test_the_target_is_its_formula_and_its_rows_are_distributions(n, k, seed):
-    q = torch.randn(n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).softmax(1)
+    q = torch.randn(n, k, generator=generator(seed), dtype=torch.float64).softmax(1)
     target = sharpened(q)
     for i in range(n):
         weights = [float(q[i, c] ** 2 / sum(q[j, c] for j in range(n))) for c in range(k)]
@@ -75,31 +77,23 @@ def test_a_cluster_that_nothing_belongs_to_makes_no_nan():
     assert torch.equal(sharpened(q), q)
 
 
-def test_the_divergence_is_the_mean_over_items():
-    generator = torch.Generator().manual_seed(0)
-    t, q = (torch.randn(5, 3, generator=generator, dtype=torch.float64).softmax(1) for _ in range(2))
-    expected = sum(float(a * (a / b).log()) for a, b in zip(t.flatten(), q.flatten(), strict=True)) / 5
-    assert float(divergence(t, q.log())) == pytest.approx(expected)
+def test_the_divergence_is_the_mean_over_items_or_over_items_and_clusters():
+    t, q = (torch.randn(5, 3, generator=generator(i), dtype=torch.float64).softmax(1) for i in range(2))
+    total = sum(float(a * (a / b).log()) for a, b in zip(t.flatten(), q.flatten(), strict=True))
+    assert float(divergence(t, q.log())) == pytest.approx(total / 5)
+    assert float(divergence(t, q.log(), by_cluster=True)) == pytest.approx(total / 15)
 
 
-def test_the_divergence_by_cluster_is_the_mean_over_items_and_clusters():
-    generator = torch.Generator().manual_seed(0)
-    t, q = (torch.randn(5, 3, generator=generator, dtype=torch.float64).softmax(1) for _ in range(2))
-    expected = torch.nn.functional.kl_div(q.log(), t, reduction="none").mean()
-    assert torch.allclose(divergence(t, q.log(), by_cluster=True), expected)
-
-
-def test_a_first_stage_draws_assignments_towards_the_targets_of_the_start():
+def test_a_first_stage_draws_assignments_towards_the_targets_of_the_beginning():
     bag = points(n=40)
     first = Stage(epochs=60, batch=40, schedule=Schedule(steps=1, rate=1e-2, shape="constant"))
     idle = Stage(epochs=1, batch=40, schedule=Schedule(steps=1, rate=0.0))
-    network = build("mlp", (12,), hidden=(16,)).eval()
-    start = DTCLearner(network, DTCConfig(stage=idle), Augmentation(), Context()).adapt(bag, 4, None, Context()).eval()
-    config = DTCConfig(stage=idle, first=first)
-    drawn = DTCLearner(network, config, Augmentation(), Context()).adapt(bag, 4, None, Context()).eval()
+    begun, drawn = (
+        learner(DTC(stage=idle, first=stage)).adapt(bag, 4, None, Context()).eval() for stage in (None, first)
+    )
     with torch.inference_mode():
-        target = sharpened(start(bag).softmax(1))
-        before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (start, drawn))
+        target = sharpened(begun(bag).softmax(1))
+        before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (begun, drawn))
     assert after < before / 2
 
 
@@ -108,9 +102,7 @@ def test_the_weight_of_consistency_is_reached_after_its_share_of_the_stage(share
     seen = []
     monkeypatch.setattr("medi.methods.dtc.ramp", lambda done, length: seen.append(ramp(done, length)) or seen[-1])
     stage = Stage(epochs=10, batch=40, schedule=Schedule(steps=1, rate=1e-3))
-    config = DTCConfig(stage=stage, warm_up=0.0, ramp=share, first=stage)
-    network = build("mlp", (12,), hidden=(16,)).eval()
-    DTCLearner(network, config, Augmentation(), Context()).adapt(points(n=40), 4, None, Context())
+    learner(DTC(stage=stage, warm_up=0.0, ramp=share, first=stage)).adapt(points(n=40), 4, None, Context())
     assert (seen[-7] == 1.0) == reached
 
 

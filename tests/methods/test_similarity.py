@@ -1,27 +1,14 @@
-"""KCL and MCL: their losses against loops, their network against its definition."""
+"""The similarity network of KCL and MCL against its definition."""
 
-import math
-
-import pytest
 import torch
-from torch.nn.functional import binary_cross_entropy
+from small_sets import KNOWN, NOVEL, bags, generator
 
-from medi.methods import METHODS
-from medi.methods.inner_steps import pair_loss
-from medi.methods.kcl import contrastive_loss
-from medi.methods.similarity import SimilarityNetwork
+from medi.methods import Plan
+from medi.methods.bag_training import Stage
+from medi.methods.kcl import KCL
+from medi.methods.similarity import Similarity, SimilarityNetwork, train_similarity
 from medi.nets import build
-
-LOSSES = {"kcl": contrastive_loss, "mcl": pair_loss}
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def case(n: int = 6, k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
-    logits = 2 * torch.randn(n, k, generator=generator(), dtype=torch.float64)
-    return logits, torch.randint(0, 2, (n, n), generator=generator(1)).double()
+from medi.train.schedule import Schedule
 
 
 def test_the_similarity_network_is_its_layers_on_concatenated_features():
@@ -34,50 +21,20 @@ def test_the_similarity_network_is_its_layers_on_concatenated_features():
     torch.testing.assert_close(model(images), expected)
 
 
-def test_the_loss_of_kcl_is_its_formula_written_with_loops():
-    logits, similar = case()
-    p, total = logits.softmax(1).tolist(), 0.0
-    for i in range(6):
-        for j in range(6):
-            divergence = sum(a * math.log(a / b) for a, b in zip(p[i], p[j], strict=True))
-            total += divergence if similar[i, j] else max(0.0, 2 - divergence)
-    assert float(contrastive_loss(logits, similar)) == pytest.approx(total / 36)
+def test_it_learns_which_unseen_items_share_their_class():
+    model = train_similarity(KNOWN, Similarity("mlp", classes=5, each=3, schedule=Schedule(30, rate=5e-3)), Plan(3, 5))
+    with torch.no_grad():
+        same = model.train()(NOVEL.images).argmax(2)
+    truth = NOVEL.labels[:, None] == NOVEL.labels
+    assert (same == truth).float().mean() > 0.9  # two in three pairs differ
 
 
-def test_kcl_takes_no_gradient_through_the_first_of_a_pair():
-    logits, similar = case()
-    logits.requires_grad_()
-    contrastive_loss(logits, similar).backward()
-    first, second = logits.detach(), logits.detach().clone().requires_grad_()
-    p, log_q = first.softmax(1), second.log_softmax(1)
-    divergence = (p * p.log()).sum(1)[:, None] - torch.einsum("ik,jk->ij", p, log_q)
-    torch.where(similar > 0, divergence, (2 - divergence).clamp(min=0)).mean().backward()
-    torch.testing.assert_close(logits.grad, second.grad)
-
-
-def test_the_loss_of_mcl_is_the_cross_entropy_of_sharing_a_cluster():
-    logits, similar = case()
-    p = logits.softmax(1)
-    expected = [binary_cross_entropy((p[i] * p[j]).sum(), similar[i, j]) for i in range(len(p)) for j in range(len(p))]
-    torch.testing.assert_close(METHODS["mcl"].loss(logits, similar), torch.stack(expected).mean())
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("similar", [0.0, 1.0])
-@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
-def test_losses_and_gradients_stay_finite_where_all_pairs_are_alike_and_outputs_are_extreme(name, similar, scale):
-    logits = (scale * torch.randn(5, 3, generator=generator())).requires_grad_()
-    loss = LOSSES[name](logits, torch.full((5, 5), similar))
-    loss.backward()
-    assert loss.isfinite()
-    assert logits.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_right_clusters_cost_less_than_any_other(name):
-    labels = torch.tensor([0, 0, 1, 1, 2, 2])
-    similar = (labels[:, None] == labels).float()
-    loss = LOSSES[name]
-    right = loss(8 * torch.eye(3)[labels], similar)
-    for wrong in ([0, 0, 0, 1, 2, 2], [0, 1, 1, 0, 2, 2], [0, 0, 0, 0, 0, 0]):
-        assert right < loss(8 * torch.eye(3)[torch.tensor(wrong)], similar)
+def test_the_clustering_network_begins_as_the_similarity_network_or_at_random():
+    stage = Stage(epochs=1, batch=15, schedule=Schedule(steps=1, rate=0.0))
+    begun = []
+    for start in ("similarity", "random"):
+        method = KCL(Similarity("mlp", schedule=Schedule(steps=2)), start=start, stage=stage)
+        learner = method.fit(KNOWN, Plan(3, 5))
+        (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+        begun.append(torch.equal(next(model.parameters()), next(learner.judge.parameters())))
+    assert begun == [True, False]

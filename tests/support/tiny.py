@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 from medi.methods import MP
-from medi.methods.mp import MPConfig
 from medi.train.loop import _Run
 from medi.train.schedule import Schedule
 
 # Trained for two observations whatever is asked: runs with other numbers of observations share a training.
-TINY = MPConfig(observations=2, queries=3, images=60, schedule=Schedule(steps=4))
+TINY = MP(observations=2, queries=3, images=60, schedule=Schedule(steps=4))
 
 
 def know_tiny() -> None:

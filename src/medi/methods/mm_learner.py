@@ -21,7 +21,7 @@ from medi.methods.mm_clusters import AdaptedCentres, AdaptedNetwork, HeadCluster
 from medi.methods.pair_losses import label_pairs
 from medi.metrics import score_episodes
 from medi.nets import Network, rebuild, statistics_from
-from medi.nets.embed import Embedding, in_batches, load_weights
+from medi.nets.embed import Embedding, exact_network, in_batches, load_weights
 from medi.runtime.devices import tensor_float32
 from medi.tasks.episodes import UniformSampler
 from medi.train.checkpoint import under_prefix, with_prefix
@@ -202,5 +202,4 @@ class ReferenceEmbedding(Embedding):
 
     def exact(self) -> Self:
         """The same in float64 on vectors."""
-        vectors = len(self.network.blueprint["shape"]) == 1
-        return type(self)(self.network.double(), self.reference) if vectors else self
+        return type(self)(exact_network(self.network), self.reference)

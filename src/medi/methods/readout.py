@@ -17,7 +17,7 @@ from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.nets import Network, rebuild
 from medi.nets.conv4 import Conv4
-from medi.nets.embed import Embedding, in_batches, load_weights
+from medi.nets.embed import Embedding, exact_network, in_batches, load_weights
 from medi.nets.resnet18 import ResNet18
 from medi.runtime.devices import Precision
 from medi.train.checkpoint import under_prefix, with_prefix
@@ -108,7 +108,8 @@ class ReadoutEmbedding(Embedding):
             def read(
                 batch: Tensor, network: Network = network, turns: int = turns, widths: list[int] = widths
             ) -> Tensor:
-                seen = torch.rot90(to_float(batch), turns, (-2, -1)) if turns else to_float(batch)
+                seen = to_float(batch).to(next(network.parameters()).dtype)
+                seen = torch.rot90(seen, turns, (-2, -1)) if turns else seen
                 total, views = torch.zeros((), device=seen.device), 0
                 for view in views_of(seen, self.readout.shift, flip=self.readout.flip):
                     levels = levels_of(network, view, self.readout.levels)
@@ -147,7 +148,7 @@ class ReadoutEmbedding(Embedding):
         if len(self.networks[0].blueprint["shape"]) != 1:
             return type(self)(self.networks, self.readout, self.blocks, "float32")
         blocks = [Block(*(value.double() for value in asdict(block).values())) for block in self.blocks]
-        return type(self)([network.double() for network in self.networks], self.readout, blocks, "float32")
+        return type(self)([exact_network(network) for network in self.networks], self.readout, blocks, "float32")
 
 
 @dataclass(frozen=True)

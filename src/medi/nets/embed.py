@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 import torch
@@ -73,8 +74,13 @@ class NetworkEmbedding(Embedding):
     def __call__(self, items: Tensor) -> Tensor:
         """Points (n, d) of items (n, …), on the network's device, float32 or wider."""
         self.network.eval()
-        device = next(self.network.parameters()).device
-        points = in_batches(lambda batch: self.network(to_float(batch)), device, items, precision=self.precision)
+        weight = next(self.network.parameters())
+
+        def embed(batch: Tensor) -> Tensor:
+            points: Tensor = self.network(to_float(batch).to(weight.dtype))
+            return points
+
+        points = in_batches(embed, weight.device, items, precision=self.precision)
         return points.to(torch.promote_types(points.dtype, torch.float32))
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -88,8 +94,12 @@ class NetworkEmbedding(Embedding):
 
     def exact(self) -> Self:
         """The same without mixed precision, and in float64 on vectors."""
-        vectors = len(self.network.blueprint["shape"]) == 1
-        return type(self)(self.network.double() if vectors else self.network, "float32")
+        return type(self)(exact_network(self.network), "float32")
+
+
+def exact_network(network: Network) -> Network:
+    """A copy in float64 of a network that reads vectors; one that reads images as it is."""
+    return deepcopy(network).double() if len(network.blueprint["shape"]) == 1 else network
 
 
 def load_weights(network: Network, weights: Mapping[str, Tensor]) -> Network:

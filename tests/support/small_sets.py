@@ -1,4 +1,4 @@
-"""Classes of plain vectors that a small network tells apart in no time."""
+"""Small sets of classes, of plain vectors and of images, that a small network tells apart in no time."""
 
 import torch
 
@@ -10,16 +10,25 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def blobs(classes: int, each: int = 25, seed: int = 0) -> ImageSet:
+    """Vectors around the means of their classes."""
     means = 4 * torch.randn(classes, 8, generator=generator(seed))
     items = means.repeat_interleave(each, 0) + torch.randn(classes * each, 8, generator=generator(seed + 1))
     return ImageSet(items, torch.arange(classes).repeat_interleave(each), tuple(map(str, range(classes))))
+
+
+def patterns(classes: int = 4, each: int = 8, channels: int = 3, side: int = 16) -> ImageSet:
+    """Images that are noise around the pattern of their class; classes take turns."""
+    labels = torch.arange(classes).repeat(each)
+    means = torch.randint(0, 256, (classes, channels, side, side), generator=generator())
+    noise = torch.randint(-60, 60, (classes * each, channels, side, side), generator=generator(1))
+    return ImageSet((means[labels] + noise).clamp(0, 255).to(torch.uint8), labels, tuple("abcdefgh"[:classes]))
 
 
 KNOWN, NOVEL = blobs(8), blobs(3, each=10, seed=5)
 
 
 def bags(episodes: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
-    """Five items of each of three classes to observe, five to ask about; in random order."""
+    """Of three novel classes five items each to observe and five to ask about: indices, in random order."""
     order = torch.stack([torch.randperm(10, generator=generator(i)) for i in range(episodes)])
     items = order[:, None] + 10 * torch.arange(3)[:, None]
     return items[:, :, :5].flatten(1), items[:, :, 5:].flatten(1)

@@ -1,0 +1,95 @@
+"""Losses of pairs: against loops, and where outputs are certain, extreme or absent."""
+
+import math
+
+import pytest
+import torch
+from small_sets import generator
+from torch.nn.functional import binary_cross_entropy
+
+from medi.methods.pair_losses import divergence_loss, label_pairs, likelihood_loss, rank_pairs, two_view_loss
+
+LOSSES = [divergence_loss, likelihood_loss]
+
+
+def case(n: int = 6, k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    logits = 2 * torch.randn(n, k, generator=generator(), dtype=torch.float64)
+    return logits, torch.randint(0, 2, (n, n), generator=generator(1)).double()
+
+
+@pytest.mark.parametrize("top", [3, 5])
+def test_rank_pairs_compare_sets_of_the_largest_features(top):
+    features = torch.randn(8, 5, 6, generator=generator())
+    found = rank_pairs(features, top)
+    for items, pairs in zip(features, found, strict=True):
+        sets = [{i for i in range(6) if (row > row[i]).sum() < top} for row in items]
+        assert pairs.tolist() == [[float(a == b) for a in sets] for b in sets]
+    assert 40 < found.sum() < 200, "some pairs beside those of an item with itself"
+
+
+def test_asking_for_more_features_than_there_are_makes_all_similar():
+    assert rank_pairs(torch.randn(4, 3), 10).all()
+
+
+def test_the_likelihood_is_that_of_sharing_a_cluster():
+    logits = torch.randn(2, 5, 3, generator=generator(), dtype=torch.float64)
+    similar = torch.randint(0, 2, (2, 5, 5), generator=generator()).double()
+    for p, s, found in zip(logits.softmax(-1), similar, likelihood_loss(logits, similar), strict=True):
+        losses = [binary_cross_entropy(p[i] @ p[j], s[i, j]) for i in range(5) for j in range(5)]
+        torch.testing.assert_close(found, torch.stack(losses).mean())
+
+
+def test_the_divergence_is_its_formula_written_with_loops():
+    logits, similar = case()
+    p, total = logits.softmax(1).tolist(), 0.0
+    for i in range(6):
+        for j in range(6):
+            divergence = sum(a * math.log(a / b) for a, b in zip(p[i], p[j], strict=True))
+            total += divergence if similar[i, j] else max(0.0, 2 - divergence)
+    assert float(divergence_loss(logits, similar)) == pytest.approx(total / 36)
+
+
+def test_the_divergence_takes_no_gradient_through_the_first_of_a_pair():
+    logits, similar = case()
+    logits.requires_grad_()
+    divergence_loss(logits, similar).backward()
+    second = logits.detach().clone().requires_grad_()
+    p, log_q = logits.detach().softmax(1), second.log_softmax(1)
+    divergence = (p * p.log()).sum(1)[:, None] - torch.einsum("ik,jk->ij", p, log_q)
+    torch.where(similar > 0, divergence, (2 - divergence).clamp(min=0)).mean().backward()
+    torch.testing.assert_close(logits.grad, second.grad)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("similar", [0.0, 1.0])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e4])
+def test_losses_and_gradients_stay_finite_where_all_pairs_are_alike_and_outputs_are_extreme(loss, similar, scale):
+    logits = (scale * torch.randn(5, 3, generator=generator())).requires_grad_()
+    value = loss(logits, torch.full((5, 5), similar))
+    value.backward()
+    assert value.isfinite()
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_right_clusters_cost_less_than_any_other(loss):
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    right = loss(8 * torch.eye(3)[labels], label_pairs(labels))
+    for wrong in ([0, 0, 0, 1, 2, 2], [0, 1, 1, 0, 2, 2], [0, 0, 0, 0, 0, 0]):
+        assert right < loss(8 * torch.eye(3)[torch.tensor(wrong)], label_pairs(labels))
+
+
+def test_a_cluster_of_certain_items_costs_a_finite_amount_and_no_items_cost_nothing():
+    certain = torch.eye(3)[torch.tensor([0, 0, 1])].requires_grad_()
+    loss = two_view_loss(certain, certain, torch.zeros(3, 3))
+    loss.backward()
+    assert loss.isfinite()
+    assert certain.grad.isfinite().all()
+    assert float(two_view_loss(torch.empty(0, 4), torch.empty(0, 4), torch.empty(0, 0))) == 0.0
+
+
+def test_pairs_that_are_nearly_certain_and_wrong_are_still_pulled_apart():
+    logits = torch.tensor([[17.0, 0.0], [17.0, 0.0]], requires_grad=True)  # the product is 1 - 8e-8
+    p = logits.softmax(1)
+    two_view_loss(p, p, torch.eye(2)).backward()
+    assert (logits.grad[:, 1] < -0.1).all()
