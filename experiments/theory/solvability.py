@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,7 @@ def study_solvability(
 
 def _try_teacher(job: Row) -> Row:
     """Overlaps and accuracies under the transformation that one teacher made."""
-    known, novel = rules(job["seed"], known_images=job["images"], novel_images=job["images"])
-    fresh, _ = rules(FRESH + job["seed"], known_images=job["images"], novel_images=1)
+    known, novel, fresh = draw_pictures(job["seed"], job["images"])
     teacher, facts = job["teacher"], facts_of("rules")
     taught = of_rule(known, teacher) if teacher in RULES else known
     learner = learn(
@@ -98,6 +98,13 @@ def _try_teacher(job: Row) -> Row:
             for rule in RULES
         },
     }
+
+
+@cache
+def draw_pictures(seed: int, images: int) -> tuple[ImageSet, ImageSet, ImageSet]:
+    """Known and novel pictures, so many of each class, and further known ones that no training sees."""
+    known, novel = rules(seed, known_images=images, novel_images=images)
+    return known, novel, rules(FRESH + seed, known_images=images, novel_images=1)[0]
 
 
 def _overlap(learner: EmbeddingLearner, images: ImageSet, seed: int) -> Row:

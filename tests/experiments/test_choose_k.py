@@ -22,7 +22,9 @@ def test_constrained_kmeans_keeps_anchors_and_finds_the_other_classes():
     pool = world(6, 8, 0)
     tied = pool.labels < 2
     free = pool.points[~tied]
-    labels, centres = constrained_kmeans(free, pool.points[tied], pool.labels[tied], 4, torch.Generator().manual_seed(3))
+    labels, centres = constrained_kmeans(
+        free, pool.points[tied], pool.labels[tied], 4, torch.Generator().manual_seed(3)
+    )
     assert acc(pool.labels[~tied], labels) > 0.7
     assert centres.shape == (6, 8)
 

@@ -1,7 +1,6 @@
 """Costs of a method's steps and discoveries are those that a count by hand gives; what was measured is kept."""
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -131,20 +130,32 @@ def run(monkeypatch, *words: object) -> None:
 def test_an_interrupted_measurement_leaves_what_it_had_and_others_can_be_added(tmp_path, monkeypatch, capsys):
     for shapes in (complexity.SHAPES, complexity.GROWTH):
         monkeypatch.setitem(shapes, True, TINY)
-    words = ["--device", "cpu", "--small", "--repeats", "1", "--out", tmp_path / "new" / "cpu.json", "--methods"]
-    with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
-        interrupted.setattr(complexity, "step_at", None)  # of growth, which is measured after the tables
-        interrupted.setattr(complexity, "discovery_at", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    out = tmp_path / "new" / "cpu.json"
+    words = ["--device", "cpu", "--small", "--repeats", "1", "--out", out, "--methods"]
+
+    def interrupted(*_) -> None:
+        raise KeyboardInterrupt
+
+    def product_of_sizes(entry, known, shape, repeats) -> dict[str, int]:
+        return dict.fromkeys(complexity.COSTS, shape.tasks * shape.way * shape.images**2)
+
+    monkeypatch.setattr(complexity, "discovery_at", interrupted)  # of growth, which comes after the tables
+    with pytest.raises(KeyboardInterrupt):
         run(monkeypatch, *words, "K-means on pixels")
-    (row,) = read_json(words[-2])["methods"]
+    (row,) = read_json(out)["methods"]
     assert row["discovery"]
     assert not row["growth"]
-    run(monkeypatch, *words, "CATA")
-    cata, kmeans = read_json(words[-2])["methods"]
+    for name in ("step_at", "discovery_at"):
+        monkeypatch.setattr(complexity, name, product_of_sizes)
+    monkeypatch.setattr(complexity, "CLASSES", 4)
+    monkeypatch.setattr(complexity, "EACH", 8)
+    run(monkeypatch, *words, "MP")
+    mp, kmeans = read_json(out)["methods"]
     assert kmeans == row
-    assert cata["training"][0]["images"] > 0
-    assert all(map(math.isfinite, cata["growth"]["images"]["training"]["flops"]["values"]))
-    assert section(read_json(words[-2])) in capsys.readouterr().out
+    assert mp["training"][0]["images"] == 12
+    exponents = {axis: found["training"]["flops"]["exponent"] for axis, found in mp["growth"].items()}
+    assert exponents == {"tasks": pytest.approx(1), "way": pytest.approx(1), "images": pytest.approx(2)}
+    assert section(read_json(out)) in capsys.readouterr().out
 
 
 def test_rows_measured_otherwise_are_not_mixed(tmp_path):

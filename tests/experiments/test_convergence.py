@@ -39,9 +39,9 @@ def test_a_family_that_does_not_exist_is_refused():
 
 
 def test_a_study_measures_each_case_once_and_draws_it(tmp_path):
-    options = {"seeds": 2, "reporter": Silent(), "sizes": (40,), "dimensions": (1, 2)}
+    options = {"seeds": 1, "reporter": Silent(), "sizes": (40,), "dimensions": (1, 2)}
     rows = study_convergence(tmp_path, **options)
-    assert len(rows) == len(FAMILIES) * 2 * 2
+    assert len(rows) == len(FAMILIES) * 2
     assert all(row["low"] <= row["tau"] <= row["high"] for row in rows)
     assert Image.open(tmp_path / "convergence.png").width > 600
     assert study_convergence(tmp_path, **options) == rows == read_journal(tmp_path / "convergence.jsonl")

@@ -1,11 +1,13 @@
 import pytest
+import separability
 import torch
 from embeddings import KINDS, Recipe, learn
 from separability import draw_novel, separability_table, study_separability
 
-from medi.data.benchmarks import Benchmark, load
+from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
+from medi.data.rules import rules
 from medi.errors import InputError
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
@@ -28,7 +30,9 @@ def test_novel_images_of_both_splits_are_drawn_without_repetition():
     assert everything.class_names == drawn.class_names
 
 
-def test_a_study_compares_every_kind_on_the_same_images(tmp_path):
+def test_a_study_compares_every_kind_on_the_same_images(tmp_path, monkeypatch):
+    known, novel = rules(known_images=10, novel_images=14)
+    monkeypatch.setattr(separability, "load", lambda name: Benchmark(facts_of(name), known, novel))
     options = {"seeds": 2, "reporter": Silent(), "recipe": Recipe("mlp", steps=3), "items": 14}
     rows = study_separability(["rules"], tmp_path, **options)
     assert [row["job"]["kind"] for row in rows] == [*KINDS, *KINDS]
@@ -42,6 +46,5 @@ def test_a_study_compares_every_kind_on_the_same_images(tmp_path):
 
 
 def test_a_kind_that_does_not_exist_is_refused():
-    known = load("rules").known
     with pytest.raises(InputError, match="pixels"):
-        learn("pixel", known, Recipe(), Context(), way=5, augmentation=facts_of("rules").augmentation)
+        learn("pixel", images(1, 5, 0), Recipe(), Context(), way=5, augmentation=facts_of("rules").augmentation)

@@ -1,12 +1,15 @@
 from dataclasses import replace
 
 import pytest
+import stability
 import torch
 from algorithms import ALGORITHMS, LOSSES, MPAlgorithm, Training, draw_order
 from PIL import Image
 from stability import DELTA, Setting, one_of, study_stability, try_algorithm
 
 from medi.data.augment import to_float
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.metrics import acc
@@ -132,7 +135,8 @@ def test_mm_counts_errors_under_the_best_map(images):
     assert risks["zero-one"].tolist() == pytest.approx([1 - one_cluster] * 4)
 
 
-def test_a_study_is_made_once_and_drawn(tmp_path):
+def test_a_study_is_made_once_and_drawn(tmp_path, images, monkeypatch):
+    monkeypatch.setattr(stability, "load", lambda name: Benchmark(facts_of(name), images, images))
     options = {"seeds": 1, "counts": {"mp": (2, 4), "mm": (4,)}, "reporter": Silent(), "training": QUICK}
     rows = study_stability(tmp_path, setting=replace(SIZE, fresh=4), **options)
     assert [(row["job"]["method"], row["job"]["n"]) for row in rows] == [("mp", 2), ("mp", 4), ("mm", 4)]
