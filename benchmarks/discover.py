@@ -3,18 +3,16 @@
     python benchmarks/discover.py [--only whole,encoder,decode] [--threads 2] [--out FILE.json]
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
-         and grained: the first run (nothing kept), a second with another --classes, a third with another --method.
+         and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
 encoder  processor time of the default encoder for one photo: as published, and with each change that was tried.
 decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
-Needs CIFAR-100 (`medi data fetch cifar100`). Times are wall-clock beside processor seconds, with the machine's load:
-where others use the machine, only the latter mean much. `command.py` says how commands are measured. Nothing here is
-asserted.
+Needs CIFAR-100 (`medi data fetch cifar100`). Gives wall-clock and processor seconds and the machine's load; on a busy
+machine, read the processor seconds. `command.py` says how commands are measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -30,6 +28,7 @@ import numpy as np
 import torch
 from command import run_medi
 from PIL import Image
+from script import Parser, positive, run, some_of, write_json
 from torch import Tensor
 
 from medi.data.benchmarks import load
@@ -38,6 +37,7 @@ from medi.photos.decode import decoding, read_photo
 from medi.photos.encoders import DEFAULT, _checked_weights, _Pooled, _streamlined, folded
 from medi.runtime.devices import describe_device
 
+PARTS = ["whole", "encoder", "decode"]
 SIZE = (500, 400)
 
 
@@ -58,7 +58,7 @@ def write_photos(images: ImageSet, classes: Sequence[int], each: int, place: Cal
             photo(images.images[index], generator).save(path, quality=90)
 
 
-def run(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
+def discover(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
     """One `medi discover` in a process of its own."""
     environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
     words = ("--known", folder / "known", "--novel", folder / "novel", "--out", folder / out, *more)
@@ -76,9 +76,9 @@ def whole(folder: Path, threads: int) -> dict[str, Any]:
     size = sum(path.stat().st_size for path in folder.rglob("*.jpg")) / 1050
     return {
         "kB a photo": size / 1000,
-        "first run": run(folder, "first", threads),
-        "another --classes": run(folder, "second", threads, "--classes", "5"),
-        "another --method": run(folder, "third", threads, "--method", "kmeans"),
+        "first run": discover(folder, "first", threads),
+        "another --classes": discover(folder, "second", threads, "--classes", "5"),
+        "another --method": discover(folder, "third", threads, "--method", "kmeans"),
     }
 
 
@@ -171,11 +171,10 @@ def decode(folder: Path) -> dict[str, float]:
     return figures
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="whole,encoder,decode")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", type=some_of(PARTS), default=PARTS)
+    parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -186,7 +185,7 @@ def main() -> None:
         "python": platform.python_version(),
         "load before": os.getloadavg(),
     }
-    for name in arguments.only.split(","):
+    for name in arguments.only:
         with TemporaryDirectory() as temporary:
             folder = Path(temporary)
             work: dict[str, Callable[[], dict[str, Any]]] = {
@@ -197,10 +196,8 @@ def main() -> None:
             figures[name] = work[name]()
         print(json.dumps({name: figures[name]}, indent=1), flush=True)
     figures["load after"] = os.getloadavg()
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
+    write_json(arguments.out, figures)
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

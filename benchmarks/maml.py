@@ -20,7 +20,6 @@ channels_last made the loop slower, and `higher` is 0.9x.
 
 Prints for each the median seconds of a step, peak memory, speed relative to the float32 loop and to the loop of equal
 precision, and how far its gradient is from the float32 loop's. A way that runs out of memory says so; the others go on.
-Nothing here is asserted.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from script import Parser, positive, run, write_json
 from torch import Tensor
 from torch.func import functional_call
 
@@ -56,7 +56,7 @@ GIB = 2**30
 class Way:
     """A way to compute the meta-step."""
 
-    engine: str  # loop, higher or batched
+    implementation: str  # loop, higher or batched
     precision: str = "float32"  # float32, tf32 or bfloat16
     recompute: bool = False
     ours: bool = False  # convolutions of medi.nets.per_task_conv
@@ -68,7 +68,7 @@ class Way:
     @property
     def name(self) -> str:
         """In words."""
-        parts = ["tasks at once" if self.engine == "batched" else self.engine, self.precision]
+        parts = ["tasks at once" if self.implementation == "batched" else self.implementation, self.precision]
         parts += ["our convolutions" + f", products up to {self.matmul}" * bool(self.matmul)] * self.ours
         parts += ["channels last"] * self.channels_last
         parts += ["recomputed"] * self.recompute + ["autotuned"] * self.autotune + ["CUDA graph"] * self.capture
@@ -146,9 +146,9 @@ def prepare(way: Way, model: Clusterer, batch: tuple[Tensor, ...], inner: InnerS
     inner = replace(inner, precision=precision, recompute=way.recompute)
     batch_over_tasks(model, way.matmul, on=way.ours)
     model.to(memory_format=torch.channels_last if way.channels_last else torch.contiguous_format)
-    if way.engine == "loop":
+    if way.implementation == "loop":
         return lambda tasks: loop_step(model, tuple(t[:tasks] for t in batch), inner, way.channels_last)
-    if way.engine == "higher":
+    if way.implementation == "higher":
         return lambda tasks: higher_step(model, tuple(t[:tasks] for t in batch), inner)
     loss: Callable[..., Any] = MetaLoss(model, MMConfig(inner=inner))
     if way.capture:
@@ -247,20 +247,19 @@ def describe(row: dict[str, Any]) -> str:
     )
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--threads", type=int, help="CPU threads; torch's own choice where not given")
+    parser.add_argument("--threads", type=positive, help="CPU threads; torch's own choice where not given")
     parser.add_argument("--network", default="vgg16")
-    parser.add_argument("--channels", type=int, default=3)
-    parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--tasks", type=int, default=16)
-    parser.add_argument("--way", type=int, default=5)
-    parser.add_argument("--observations", type=int, default=5)
-    parser.add_argument("--queries", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=3, help="timed steps of each way")
+    parser.add_argument("--channels", type=positive, default=3)
+    parser.add_argument("--side", type=positive, default=32)
+    parser.add_argument("--tasks", type=positive, default=16)
+    parser.add_argument("--way", type=positive, default=5)
+    parser.add_argument("--observations", type=positive, default=5)
+    parser.add_argument("--queries", type=positive, default=15)
+    parser.add_argument("--steps", type=positive, default=10)
+    parser.add_argument("--repeats", type=positive, default=3, help="timed steps of each way")
     parser.add_argument("--seconds", type=float, default=5.0, help="no further step is started after this long")
     parser.add_argument("--only", default="", help="measure the ways whose name has this in it")
     parser.add_argument("--out", type=Path)
@@ -277,9 +276,8 @@ def main() -> None:
     }
     print(json.dumps(facts))
     rows = compare(arguments, device)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(facts | {"ways": rows}, indent=1) + "\n")
+    write_json(arguments.out, facts | {"ways": rows})
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

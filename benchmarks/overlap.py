@@ -2,32 +2,29 @@
 
     python benchmarks/overlap.py [--points 10000] [--width 512] [--classes 20] [--repeats 3] [--out FILE.json]
 
-Gaussian classes whose supports overlap in part; the default settings of `medi.theory.overlap`. Prints wall and
-processor seconds of each repeat; processor seconds say what a machine busy with other work would hide. Nothing here is
-asserted.
+Gaussian classes whose supports overlap in part; the default settings of `medi.theory.overlap`. Prints wall-clock and
+processor seconds of each repeat; on a busy machine, read the processor seconds.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 from pathlib import Path
 from time import perf_counter, process_time
 
 import torch
+from script import Parser, positive, run, write_json
 
 from medi.runtime.devices import describe_device
 from medi.theory import overlap
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=10_000)
-    parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--classes", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--points", type=positive, default=10_000)
+    parser.add_argument("--width", type=positive, default=512)
+    parser.add_argument("--classes", type=positive, default=20)
+    parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     generator = torch.Generator().manual_seed(0)
@@ -52,9 +49,8 @@ def main() -> None:
         figures["processor seconds"].append(round(processor, 2))
         print(f"{wall:.1f} s ({processor:.1f} s of processor time), tau {found.tau:.3f}")
     print(f"{figures['device']}, torch {torch.__version__}")
-    if options.out:
-        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    write_json(options.out, figures)
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

@@ -2,22 +2,20 @@
 
     python benchmarks/pool.py [--sizes 10000,30000,100000] [--only assign,known,novel,pixels,wide,…] [--out FILE.json]
 
-assign     `medi assign` over so many generated photos (32 x 32 PNG, 1 kB, all different), nothing kept; and again.
+assign     `medi assign` over so many generated photos (32 x 32 PNG, 1 kB, all different), nothing cached; and again.
 known      `medi discover` with so many known photos and 200 novel ones.
 novel      `medi discover` with 1,000 known photos and so many novel ones.
-pixels     `known` with a network trained on the photos (`--encoder conv4`), whose pixels it holds.
-wide       `known` with the default encoder's 1,280 numbers a photo, made up and kept beforehand: what they need.
+pixels     `known` with a network trained on the photos (`--encoder conv4`), which holds their pixels in memory.
+wide       `known` with 1,280 features a photo, as many as the default encoder has, made up and cached beforehand.
 processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
 
-The encoder of the first three is a random projection of the pixels to 64 numbers, the cheapest there is: memory and the
-time of everything else are what is asked. Every command is a process of its own with one thread; `command.py` says how
-it is measured. Where others use the cores as well, read the processor seconds. Figures that FILE.json has and that are
-not measured again stay in it.
+The encoder of the first three is a random projection of the pixels to 64 numbers, the cheapest there is, so that the
+figures show everything else. Every command is a process of its own with one thread; `command.py` says how it is
+measured. On a busy machine, read the processor seconds. Figures in FILE.json that are not measured again stay in it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -36,6 +34,7 @@ import numpy as np
 import torch
 from command import run_medi
 from PIL import Image
+from script import Parser, positive, read_json, run, some_of, write_json
 
 import medi
 from medi.data.imageset import ImageSet
@@ -46,9 +45,9 @@ from medi.discovery.representations import Representation
 from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import SHARD
 from medi.photos.encoders import DEFAULT, Encoder, load_encoder
-from medi.runtime.files import write_atomically
 from medi.runtime.progress import Silent
 
+PARTS = ["assign", "known", "novel", "pixels", "wide", "processes"]
 CLASSES, OTHERS = 20, 10
 """Classes of the pool, and of the photos on the other side."""
 
@@ -93,7 +92,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
 
 
-def run(folder: Path, *words: object) -> dict[str, Any]:
+def command(folder: Path, *words: object) -> dict[str, Any]:
     """One command in a process of its own."""
     return run_medi(*words, environment=environment(folder))
 
@@ -101,9 +100,9 @@ def run(folder: Path, *words: object) -> dict[str, Any]:
 def assign(folder: Path, pool: Path) -> dict[str, Any]:
     """From nothing, and with features kept."""
     words = ("assign", "--model", projection(folder / "model"), "--images", pool, "--out", folder / "new.csv")
-    first = run(folder, *words)
+    first = command(folder, *words)
     rows = len((folder / "new.csv").read_bytes().splitlines()) - 1
-    return {"rows": rows, "first": first, "again": run(folder, *words, "--force")}
+    return {"rows": rows, "first": first, "again": command(folder, *words, "--force")}
 
 
 def known(folder: Path, pool: Path) -> dict[str, Any]:
@@ -127,7 +126,7 @@ def pixels(folder: Path, pool: Path) -> dict[str, Any]:
 def discover(folder: Path, known: Path, novel: Path, size: int, *words: object) -> dict[str, Any]:
     """`medi discover`, and what it wrote; `size` is that of a photo's features in bytes."""
     out = folder / "out"
-    figures = run(folder, "discover", "--known", known, "--novel", novel, "--out", out, "--device", "cpu", *words)
+    figures = command(folder, "discover", "--known", known, "--novel", novel, "--out", out, "--device", "cpu", *words)
     facts = json.loads((out / "discovery.json").read_text())
     photos = facts["known_photos"] + facts["novel_photos"]
     return figures | {
@@ -182,8 +181,13 @@ def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
     return figures | {"same tables": len(set(tables)) == 1}
 
 
+def sizes(text: str) -> list[int]:
+    """Numbers separated by commas, as the type of an argument."""
+    return [positive(part) for part in text.split(",")]
+
+
 def memory_table(figures: dict[str, Any]) -> str:
-    """Peak memory and processor seconds by the number of photos, as docs/cluster.md shows them."""
+    """Markdown: peak memory and processor seconds by the number of photos."""
     sizes = sorted(map(int, figures["assign"]))
     lines = {
         "`assign`": [figures["assign"][str(size)]["first"] for size in sizes],
@@ -202,7 +206,7 @@ def memory_table(figures: dict[str, Any]) -> str:
 
 
 def process_table(figures: dict[str, Any]) -> str:
-    """One process and two: the mean, and smallest to largest."""
+    """Markdown: one process and two, mean and smallest to largest."""
     ((photos, runs),) = figures["processes"].items()
     rows = [
         f"| `assign`, {photos} photos, default encoder | 1 process | 2 processes | ratio |",
@@ -215,15 +219,13 @@ def process_table(figures: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure, and write after every figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="10000,30000,100000")
-    parser.add_argument("--only", default="assign,known,novel,pixels,wide,processes")
+    parser.add_argument("--sizes", type=sizes, default="10000,30000,100000", help="numbers of photos")
+    parser.add_argument("--only", type=some_of(PARTS), default=PARTS)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    there = arguments.out is not None and arguments.out.exists()
-    figures: dict[str, Any] = json.loads(arguments.out.read_text()) if there else {}
+    figures: dict[str, Any] = read_json(arguments.out) if arguments.out and arguments.out.exists() else {}
     figures |= {
         "cores": os.cpu_count(),
         "machine": platform.machine(),
@@ -232,16 +234,15 @@ def main() -> None:
         "version": medi.__version__,
         "threads a process": 1,
     }
-    wanted = arguments.only.split(",")
+    wanted = arguments.only
 
     def note(name: str, size: int, found: dict[str, Any]) -> None:
         figures.setdefault(name, {})[str(size)] = found
         print(json.dumps({name: {size: found}}, indent=1), flush=True)
-        if arguments.out:
-            write_atomically(arguments.out, (json.dumps(figures, indent=1) + "\n").encode())
+        write_json(arguments.out, figures)
 
     of_pool = {"assign": assign, "known": known, "novel": novel, "pixels": pixels}
-    for size in map(int, arguments.sizes.split(",")):
+    for size in arguments.sizes:
         names = [name for name in of_pool if name in wanted]
         with TemporaryDirectory() as temporary:
             pool = write_photos(Path(temporary), range(size if names else 0), range(CLASSES))
@@ -257,4 +258,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

@@ -3,8 +3,8 @@
     python benchmarks/scaling.py [--repeats 3] [--grid] [--out FILE.json]
 
 Every process has one thread. One and two processes take turns, so that a busy machine disturbs both alike; minimum,
-median and maximum over repeats are written, with the load of the machine. Where others use the cores as well, read the
-processor seconds: twice as many on two processes would mean that nothing was shared, as many that sharing is free.
+median and maximum over repeats are written, with the load of the machine. On a busy machine, read the processor
+seconds: equally many on two processes mean that sharing is free, twice as many that nothing was gained.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from time import perf_counter, process_time
 
 import torch
 import torch.distributed as dist
+from script import Parser, positive, run, write_json
 
 import medi
 from medi.data.benchmarks import load
@@ -107,10 +108,9 @@ def time_grid(jobs: int) -> dict[str, float]:
         return {"grid of 2 trainings (mp on rules), seconds": perf_counter() - start}
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument("--grid", action="store_true", help="time a grid as well: minutes")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -144,10 +144,8 @@ def main() -> None:
     for name, by_processes in figures["min, median and max over repeats"].items():
         spread = ", ".join(f"{p}: {v['min']:.4f} {v['median']:.4f} {v['max']:.4f}" for p, v in by_processes.items())
         print(name, "|", spread)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(figures, indent=1) + "\n")
+    write_json(options.out, figures)
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

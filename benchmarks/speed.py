@@ -6,13 +6,11 @@ Baselines, written the way few-shot code is usually written:
 - training: one episode a step in float32, drawn with numpy and copied to the device, each image augmented alone;
 - scoring: one episode after the other with scikit-learn's KMeans.
 
-Prints one line a figure and, with --out, writes them all with device and versions. Nothing here is asserted.
+Prints one line a figure and, with --out, writes them all with device and versions.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +18,7 @@ from time import perf_counter
 import numpy as np
 import sklearn
 import torch
+from script import Parser, run, write_json
 from sklearn.cluster import KMeans
 
 import medi
@@ -105,9 +104,8 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     return seconds
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dataset", default="cifar10")
     parser.add_argument("--out", type=Path)
@@ -140,9 +138,8 @@ def main() -> None:
         figures[f"scoring {way}-way, honest: ratio to scikit-learn"] = seconds["scikit-learn"] / seconds["honest"]
     for name, value in figures.items():
         print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
-    if arguments.out:
-        arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
+    write_json(arguments.out, figures)
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

@@ -2,16 +2,14 @@
 
     python benchmarks/steps.py [--steps 300] [--out FILE.json]           needs a GPU: on a CPU nothing is recorded
 
-Two stages of RS, on noise of SVHN's size: how images were turned (batches of 256), and both heads together (64 known
-and 64 novel images, each seen twice; all but the last stage frozen). A step is drawing, random changes, loss, gradient
-and update. The two ways take turns; each is timed `--repeats` times and the median and the extremes are given. `apart`:
-the largest difference of a gradient between the two ways, as a share of the largest. Nothing here is asserted.
+Two stages of RS, on noise of SVHN's size: recognising rotations (batches of 256), and both heads together (64 known
+and 64 novel images, each in two versions; all but the last stage frozen). A step is drawing, random changes, loss,
+gradient and update. The two ways take turns; each is timed `--repeats` times; median and extremes are given. `apart` is
+the largest difference of a gradient between the two ways, relative to the largest gradient.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from script import Parser, positive, run, write_json
 from torch import Tensor, nn
 
 from medi.data.augment import augment
@@ -135,7 +134,7 @@ def compare(stage: str, images: Tensor, steps: int, repeats: int) -> dict[str, o
 
 
 def table(report: dict[str, Any]) -> str:
-    """The page's lines."""
+    """Markdown: milliseconds and their ratio, a line a stage."""
     lines = ["| stage of RS | recorded | launched | ratio |", "| --- | --- | --- | --- |"]
     for row in report["stages"]:
         ours, plain = (f"{row[way]['ms']:.1f} ms" for way in ("recorded", "launched"))
@@ -143,11 +142,10 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
+def main(parser: Parser) -> None:
     """Compare, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--steps", type=positive, default=300)
+    parser.add_argument("--repeats", type=positive, default=3)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -157,9 +155,8 @@ def main() -> None:
     facts = {"device": describe_device(device), "torch": version("torch"), "steps": arguments.steps}
     report = facts | {"repeats": arguments.repeats, "stages": rows}
     print(table(report), end="")
-    if arguments.out:
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(arguments.out, report)
 
 
 if __name__ == "__main__":
-    main()
+    run(main, __doc__)

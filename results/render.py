@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,9 @@ import trials
 from medi.bench.rows import read_rows
 from medi.bench.tables import read_results, render, summarise
 from medi.data.facts import BENCHMARKS
-from medi.theory.tables import markdown_tables
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments" / "theory"))
+from theory_tables import markdown_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPARISON = "![Bars of ACC for seven methods on the four benchmarks](images/comparison.png)\n"

@@ -4,10 +4,8 @@ import torch
 from sklearn.metrics import silhouette_score
 
 from medi.cluster.kmeans import squared_distances
-from medi.cluster.rivals import constrained_kmeans, dtc_probe
 from medi.cluster.ward import ward
 from medi.discovery.count import Pool, _draw, _ridge, by_silhouette, calibrate, estimate, silhouette
-from medi.metrics import acc
 
 
 def world(classes: int, items: int, apart: float, seed: int) -> Pool:
@@ -125,19 +123,3 @@ def test_the_silhouette_of_a_few_items_is_an_answer_too(n):
     points = torch.randn(n, 2, generator=generator(), dtype=torch.float64)
     count = by_silhouette(points, ward(points))
     assert 1 <= count.low <= count.k <= count.high <= n
-
-
-def test_constrained_kmeans_keeps_anchors_and_finds_the_rest():
-    pool = world(6, 8, 20.0, 0)
-    tied = pool.labels < 2
-    labels, centres = constrained_kmeans(pool.points[~tied], pool.points[tied], pool.labels[tied], 4, generator(3))
-    assert acc(pool.labels[~tied], labels) > 0.7
-    assert centres.shape == (6, 8)
-
-
-def test_dtc_finds_the_number_of_classes_that_are_plainly_there():
-    known, novel = world(10, 8, 20.0, 0), world(5, 8, 20.0, 1)
-    found = [
-        dtc_probe(novel.points, known.points, known.labels, np.arange(2, 12), generator(seed)) for seed in range(5)
-    ]
-    assert abs(np.median(found) - 5) <= 1

@@ -1,9 +1,9 @@
 import pytest
 import torch
+from convergence import balls, boxes, gaussians
 
 from medi.errors import InputError
 from medi.theory import overlap
-from medi.theory.exact import balls, boxes, gaussians
 from medi.theory.supports import _halve
 
 
@@ -36,7 +36,7 @@ def test_shares_are_those_of_a_plain_count():
         for a in inside:
             for b in inside - {a}:
                 count[a, b] += 1
-    torch.testing.assert_close(halves.shares(), count / 90)
+    torch.testing.assert_close(halves.overlaps(), count / 90)
 
 
 def nth_nearest(z, y, half, item, label) -> float:

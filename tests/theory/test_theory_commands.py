@@ -1,9 +1,7 @@
 import json
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,11 +75,3 @@ def test_files_that_cannot_be_features_are_named(tmp_path):
     refused("cut.npz", "no readable .npz")
     (tmp_path / "empty.npz").write_bytes(b"")
     refused("empty.npz", "no readable .npz")
-
-
-def test_the_pages_python_works():
-    page = Path(__file__).resolve().parents[2] / "docs" / "theory.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    names: dict = {}
-    exec(code, names)
-    assert 0 <= names["theory"].overlap(names["z"], names["y"]).tau <= 1

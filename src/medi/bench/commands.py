@@ -172,28 +172,6 @@ def choose_command(
     show_choices(summaries)
 
 
-@app.command("views")
-def views_command(
-    dataset: Dataset,
-    out: Out,
-    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)] = 3,
-    device: Device = "auto",
-) -> None:
-    """Look at CATA's views: are heads orthogonal, how large are views, do they correspond to a known attribute?
-
-    Trains the multi-view network as the paper does, without its orthogonality term, and with heads that specialise;
-    appends what it finds to OUT/views.jsonl and draws the images of each view. What is there already is not done again.
-    """
-    datasets = parse_datasets(dataset)
-    from medi.bench.terminal import show_views
-    from medi.bench.views import study_views
-    from medi.runtime.devices import choose_device
-    from medi.runtime.progress import Reporter
-
-    rows = study_views(datasets, out, seeds=range(seeds), device=choose_device(device), reporter=Reporter())
-    show_views(rows)
-
-
 @app.command("table")
 def table_command(
     results: Results,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -46,29 +45,3 @@ def show_choices(summaries: Sequence[Summary]) -> None:
     console = Console()
     console.print(table)
     console.print("ACC in percent on held-out known classes; std over splits.", highlight=False)
-
-
-def show_views(rows: Sequence[dict[str, Any]]) -> None:
-    """What CATA's views are, a line a network."""
-    table = Table("dataset", "seed", "views", "|cosine|", "sizes", "classes", "topped up", "bits (random)", box=None)
-    for row in rows:
-        table.add_row(
-            row["dataset"],
-            str(row["seed"]),
-            row["kind"],
-            f"{row['mean_cosine']:.3f}",
-            " ".join(map(str, row["sizes"])),
-            " ".join(f"{100 * share:.0f} %" for share in row["coverage"]),
-            f"{100 * row['topped_up']:.1f} %",
-            " ".join(f"{name} {m['bits']:.3f} ({m['random_bits']:.3f})" for name, m in row["agreement"].items()),
-        )
-    console = Console()
-    console.width = max(console.width, 140)
-    console.print(table)
-    console.print(
-        "|cosine|: between first-layer weights of different heads. classes: share of the known classes that have an "
-        "image in each view. topped up: share of a task's images from another view. bits: mutual information of view "
-        "and attribute, and of shuffled views.",
-        highlight=False,
-        soft_wrap=True,
-    )

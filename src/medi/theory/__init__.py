@@ -1,8 +1,7 @@
-"""The paper's theory as things to compute: overlap, solvability, stability and the generalisation bound.
+"""What of the paper's theory can be computed: the overlap of classes and the generalisation bound.
 
-Numbers of definitions, theorems and assumptions are those of Chi, Liu et al. 2022, "Meta Discovery: Learning to
-Discover Novel Classes given Very Limited Data". Names are imported when they are first used, so that the command line
-can look into this room without loading torch.
+Definitions and theorems are numbered as in Chi, Liu et al. 2022, "Meta Discovery: Learning to Discover Novel Classes
+given Very Limited Data". Names are imported when they are first used, so that the command line starts without torch.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def generalisation_bound(n: int, beta: float, max_loss: float, delta: float) -> 
 
     With probability at least 1 - delta over the n training tasks, risk on fresh tasks of the same distribution is at
     most the mean loss on the training tasks plus this. That holds for the uniform stability beta, a supremum over all
-    samples and tasks; with an estimate of it from some of them (`medi.theory.stability`) the result is an estimate too.
+    samples and tasks; with an estimate of beta the result is an estimate too.
 
     Args:
         n: Number of training tasks.

@@ -1,4 +1,4 @@
-"""`medi theory`: the bound, the overlap of given features, and the experiments of docs/theory.md."""
+"""`medi theory`: the generalisation bound, and the overlap of given features."""
 
 from __future__ import annotations
 
@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from medi.bench.grid import parse_list
-from medi.data.facts import facts_of
 from medi.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-app = typer.Typer(help="Theory: overlap, solvability, stability, the generalisation bound.", no_args_is_help=True)
+app = typer.Typer(help="Theory: the overlap of classes, the generalisation bound.", no_args_is_help=True)
 
-Out = Annotated[Path, typer.Option(help="Folder for results and figures; what is there already is not done again.")]
-Seeds = Annotated[int, typer.Option(help="How many seeds.", min=1, max=1000)]
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead.")]
 
 
@@ -81,73 +75,6 @@ def overlap_command(
         f"tau = {found.tau:.4f}, {100 * confidence:g} % interval {found.low:.4f} to {found.high:.4f}, "
         f"largest between classes {first} and {second}"
     )
-
-
-@app.command("convergence")
-def convergence_command(out: Out, seeds: Seeds = 5) -> None:
-    """Estimate overlaps that are known exactly from samples of growing size; a table and a figure."""
-    from medi.runtime.progress import Reporter
-    from medi.theory.exact import study_convergence
-    from medi.theory.tables import convergence_table
-
-    rows = study_convergence(out, seeds=seeds, reporter=Reporter())
-    _show(convergence_table(rows))
-    typer.echo("Mean error over families and seeds; how many of their 95 % intervals hold the truth.")
-
-
-@app.command("separability")
-def separability_command(
-    out: Out,
-    dataset: Annotated[str, typer.Option(help="Benchmarks, separated by commas.", metavar="A,B")] = "glyphs,rules",
-    seeds: Seeds = 3,
-) -> None:
-    """Overlap of novel classes in pixels and in random, supervised and meta-trained embeddings; a table."""
-    datasets = parse_list(dataset, "--dataset")
-    for name in datasets:
-        facts_of(name)
-    from medi.runtime.progress import Reporter
-    from medi.theory.separability import study_separability
-    from medi.theory.tables import separability_table
-
-    _show(separability_table(study_separability(datasets, out, seeds=seeds, reporter=Reporter())))
-    typer.echo("tau: mean ± std over seeds, and from the lowest to the highest end of their 95 % intervals.")
-
-
-@app.command("solvability")
-def solvability_command(out: Out, seeds: Seeds = 3) -> None:
-    """Theorems 1 and 2 on `rules`: known classes that share the novel classes' rule, and ones that do not; a figure."""
-    from medi.runtime.progress import Reporter
-    from medi.theory.solvability import study_solvability
-    from medi.theory.tables import conditions_table, solvability_table
-
-    rows = study_solvability(out, seeds=seeds, reporter=Reporter())
-    _show(solvability_table(rows))
-    typer.echo("ACC in percent, mean ± std over seeds, honest regime; mean overlap.\n")
-    _show(conditions_table(rows))
-
-
-@app.command("stability")
-def stability_command(out: Out, seeds: Seeds = 3) -> None:
-    """Theorem 3 measured for MP and MM on small tasks: stability by leaving tasks out, the bound, fresh tasks."""
-    from medi.runtime.progress import Reporter
-    from medi.theory.stability import study_stability
-    from medi.theory.tables import stability_table
-
-    _show(stability_table(study_stability(out, seeds=seeds, reporter=Reporter())))
-    typer.echo(
-        "Mean ± std over seeds. beta is the largest change found, a lower bound of the stability: the bound made of it "
-        "is an estimate, and at M or above it says nothing."
-    )
-
-
-def _show(lines: list[list[str]]) -> None:
-    heading, *rest = lines
-    table = Table(*heading, box=None, pad_edge=False)
-    for cells in rest:
-        table.add_row(*cells)
-    console = Console()
-    console.width = max(console.width, 160)  # a long line can be read, a cut number cannot
-    console.print(table, highlight=False)
 
 
 def read_features(path: Path) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from medi.errors import InputError
 from medi.runtime.progress import Reporter, Silent
 
 SPLITS = 5
-"""Random halvings of the sample: the estimate is their mean, and how they differ goes into the interval."""
+"""Random halvings of the sample: the estimate is their mean, and the interval reflects how they differ."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ def overlap(
     Of features z = pi(x) it is Definition 2's tau(pi(X), f(X)): pi(X) is K-epsilon-separable with epsilon = tau.
 
     Every class is cut into two halves at random. A point belongs to the estimated support of a class if it is as near
-    to that class's points in the *other* half (the distance to the `neighbours`-th nearest) as all but a share
+    to that class's points in the *other* half (the distance to the `neighbours`-th nearest) as all but a fraction
     1 / (2 sqrt(m)) of the class's m held-out points are; a point always belongs to the support of its own class. tau is
-    the share of points in both supports, averaged over both halves and several halvings.
+    the fraction of points in both supports, averaged over both halves and several halvings.
 
     The interval is a bootstrap over points, which calibrates the supports anew each time. The largest of many noisy
-    shares lies above the largest true one; the bootstrap shows by how much, and estimate and interval are moved by it.
-    Neither knows of the blur of a support estimated from few points in many dimensions: for touching classes it
-    vanishes only as n^(-1/dimension), upwards, so compare values at equal n rather than believe one.
+    fractions lies above the largest true one; the bootstrap estimates by how much, and estimate and interval are
+    corrected for it. Neither accounts for the blur of a support estimated from few points in many dimensions, which
+    makes touching classes overlap and vanishes only as n^(-1/dimension): compare values at equal n.
 
     Args:
         z: (n, d) float, points or features.
         y: (n,) int, the class of each; items with -1 are left out.
         neighbours: Which nearest neighbour measures nearness; a class needs 2 (neighbours + 1) items or more.
-        bootstrap: Resamples, shared among the halvings.
+        bootstrap: Resamples, divided among the halvings.
         confidence: Of the interval.
         seed: Of every random draw.
         reporter: Shows progress.
@@ -78,9 +78,9 @@ def overlap(
     with (reporter or Silent()).track("overlap", SPLITS) as tick:
         for split in range(SPLITS):
             halves = _halve(points, labels, len(classes), neighbours, generator)
-            pairs += halves.shares() / SPLITS
+            pairs += halves.overlaps() / SPLITS
             for _ in range(math.ceil(bootstrap / SPLITS)):
-                largest.append(halves.resampled_shares(generator).max())
+                largest.append(halves.resampled_overlaps(generator).max())
             tick(split + 1)
     found, resampled = float(pairs.max()), torch.stack(largest)
     tail = (1 - confidence) / 2
@@ -89,11 +89,11 @@ def overlap(
     unseen = 1 - tail ** (1 / len(points))
     above = torch.triu_indices(len(classes), len(classes), 1)  # a class and itself are no pair, even where no two meet
     first, second = above[:, int(pairs[above[0], above[1]].argmax())].tolist()
-    tau = _share(2 * found - float(resampled.mean()))
+    tau = _probability(2 * found - float(resampled.mean()))
     return Overlap(
         tau=tau,
-        low=min(tau, _share(2 * found - high)),
-        high=max(tau, _share(2 * found - low), unseen),
+        low=min(tau, _probability(2 * found - high)),
+        high=max(tau, _probability(2 * found - low), unseen),
         pair=(int(classes[first]), int(classes[second])),
     )
 
@@ -115,22 +115,22 @@ class _Halves(NamedTuple):
     cells: Tensor
     sizes: Tensor
 
-    def shares(self) -> Tensor:
-        """(classes, classes) share of points in both supports; 0 on the diagonal."""
+    def overlaps(self) -> Tensor:
+        """(classes, classes) fraction of points in both supports; 0 on the diagonal."""
         ranks = torch.arange(self.cells.shape[1], device=self.cells.device).expand(self.cells.shape)
-        return self._shares(ranks, torch.ones(len(self.labels), device=self.labels.device))
+        return self._overlaps(ranks, torch.ones(len(self.labels), device=self.labels.device))
 
-    def resampled_shares(self, generator: torch.Generator) -> Tensor:
+    def resampled_overlaps(self, generator: torch.Generator) -> Tensor:
         """The same for a bootstrap sample: every cell drawn anew with replacement."""
         uniform = torch.rand(self.cells.shape, generator=generator, device=self.cells.device)
         ranks = (uniform * self.sizes[:, None]).long().clamp(max=self.sizes[:, None] - 1)
         drawn = self.cells.gather(1, ranks)[self._present()]
-        return self._shares(ranks, torch.bincount(drawn, minlength=len(self.labels)))
+        return self._overlaps(ranks, torch.bincount(drawn, minlength=len(self.labels)))
 
-    def _shares(self, ranks: Tensor, weights: Tensor) -> Tensor:
-        """Shares of points with weights (n,), supports calibrated on the items of these ranks in each cell."""
+    def _overlaps(self, ranks: Tensor, weights: Tensor) -> Tensor:
+        """Fractions of points with weights (n,), supports calibrated on the items of these ranks in each cell."""
         n, classes = self.distances.shape
-        # The held-out points of a cell in order of distance: all but a share of them must be inside.
+        # The held-out points of a cell in order of distance: all but a fraction of them must be inside.
         inside = torch.ceil(self.sizes * (1 - 0.5 / self.sizes.sqrt())).long().clamp(min=1)
         ordered = ranks.masked_fill(~self._present(), self.cells.shape[1]).sort(1).values
         last = self.cells.gather(1, ordered.gather(1, inside[:, None] - 1)).squeeze(1)  # (2 classes,) a point each
@@ -178,7 +178,7 @@ def _place_in_run(values: Tensor) -> Tensor:
     return torch.arange(len(values), device=values.device) - (counts.cumsum(0) - counts)[values]
 
 
-def _share(value: float) -> float:
+def _probability(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 

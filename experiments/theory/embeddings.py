@@ -1,0 +1,90 @@
+"""The transformations pi that are compared: pixels, a random network, a supervised and a meta-trained one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from medi.data.facts import Augmentation
+from medi.data.imageset import ImageSet
+from medi.errors import unknown_name
+from medi.methods.base import Plan
+from medi.methods.embedding import EmbeddingLearner, Grouping
+from medi.methods.kmeans import KMeans, KMeansConfig, pixels
+from medi.methods.mp import MP, MPConfig
+from medi.nets import build
+from medi.nets.embed import network_encoder
+from medi.runtime.context import Context
+from medi.train.schedule import Schedule
+
+Encoder = Callable[[Tensor], Tensor]
+
+KINDS = ("pixels", "random", "supervised", "meta")
+"""Raw pixels; the network as it is before training; under cross-entropy; under MP's tasks."""
+
+OBSERVATIONS = 5
+QUERIES = 5
+"""Of a training task."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the networks are made; both trainings see equally many images.
+
+    Attributes:
+        network: A name in `medi.nets.NETWORKS`.
+        steps: Gradient steps.
+        batch: Images in a step.
+        rate: Learning rate, falling to 0 along a cosine.
+        temperature: What squared distances are divided by in MP's training; at 1 the softmax of a short one is stuck.
+    """
+
+    network: str = "conv4"
+    steps: int = 200
+    batch: int = 50
+    rate: float = 5e-3
+    temperature: float = 16.0
+
+
+def learn(
+    kind: str, known: ImageSet, recipe: Recipe, context: Context, *, way: int, augmentation: Augmentation
+) -> EmbeddingLearner:
+    """A learner that clusters what the transformation of a kind makes of images.
+
+    Everything but the transformation is the same for every kind: the features are clustered as they are, with the
+    knowledge that classes are equally large.
+
+    Args:
+        kind: One of `KINDS`.
+        known: The known classes; `pixels` and `random` learn nothing of them but how confident to be.
+        recipe: How networks are trained.
+        context: Seed and progress.
+        way: Classes in a training task.
+        augmentation: What leaves the class of an image alone.
+    """
+    plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, equal_sizes=True, context=context)
+    grouping = Grouping(balanced=True)
+    schedule = Schedule(steps=recipe.steps, rate=recipe.rate)
+    match kind:
+        case "pixels":
+            return EmbeddingLearner(pixels, known, plan, grouping)
+        case "random":
+            network = build(recipe.network, tuple(known.images.shape[1:]), seed=context.seed)
+            return EmbeddingLearner(network_encoder(network, context.device), known, plan, grouping, recipe.network)
+        case "supervised":
+            learner = KMeans(KMeansConfig(recipe.network, recipe.batch, schedule, grouping)).fit(known, plan)
+        case "meta":
+            config = MPConfig(
+                recipe.network,
+                images=recipe.batch,
+                temperature=recipe.temperature,
+                schedule=schedule,
+                grouping=grouping,
+            )
+            learner = MP(config).fit(known, plan)
+        case _:
+            raise unknown_name("kind of embedding", kind, KINDS)
+    assert isinstance(learner, EmbeddingLearner)  # both methods end in an encoder
+    return learner
