@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from processes import end, kill, start_ranks
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -26,7 +27,6 @@ from medi.runtime.files import read_journal
 from medi.train.checkpoint import load_checkpoint
 from medi.train.loop import train
 from medi.train.schedule import Schedule
-from processes import end, kill, start_ranks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 CPU = torch.device("cpu")

@@ -16,7 +16,7 @@ import torch
 
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
-from medi.bench.run import open_results, refuse_other_settings, rows_of
+from medi.bench.run import open_results, refuse_other_settings, refuse_used_folder, rows_of
 from medi.bench.score import draw_tasks, families
 from medi.data.benchmarks import Benchmark, load
 from medi.data.imageset import ImageSet
@@ -97,6 +97,7 @@ def try_candidates(
         splits: Try so many of the splits, at even distances; None for every one.
         held_out: Classes, or families of them, that play novel in a split; None for a fifth.
     """
+    refuse_used_folder(out, resume=resume)
     datasets = {run.dataset: load(run.dataset, device) for run in runs}
     chosen = {}
     for run in runs:  # what cannot be asked is refused before anything is trained and before there is a folder
@@ -105,7 +106,7 @@ def try_candidates(
             chosen[setting] = _evenly(splits_of(benchmark, run.observations, held_out), splits)
             split = hold_out(benchmark, chosen[setting][0][1], run.observations)
             draw_tasks(split, _asked(run, split), episodes=1)
-    with open_results(out, resume=resume) as results:
+    with open_results(out) as results:
         journal = results.with_name("choices.jsonl")
         old = read_rows(journal)
         refuse_other_settings(runs, old, out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import cache
 from itertools import chain, groupby
@@ -65,15 +65,16 @@ def run_grid(
     """
     commit()
     # What cannot be done is refused before anything is trained and before there is a folder.
+    refuse_used_folder(out, resume=resume)
     done = _finished(out)
     benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in runs if run not in done)}
     for run in runs:
         if run not in done:
             draw_tasks(benchmarks[run.dataset], run, episodes=1)
-    with open_results(out, resume=resume) as journal:
+    with open_results(out) as journal:
         done = _finished(out)
-        _announce(runs, done, episodes, reporter)
         refuse_other_settings(runs, done.values(), out)
+        _announce(runs, done, episodes, reporter)
         todo = [run for run in runs if run not in done]
         batches = [tuple(batch) for _, batch in groupby(todo, key=lambda run: (run.training, run.score))]
         if workers:
@@ -97,16 +98,19 @@ def _finished(out: Path) -> dict[Run, dict[str, Any]]:
     return {Run.of_row(row): row for row in rows}
 
 
-@contextmanager
-def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
-    """The results file of a folder that is new, empty, or explicitly continued; held for this process alone."""
-    if not ranks.is_first():  # the first rank holds it for all
-        yield out / RESULTS
+def refuse_used_folder(out: Path, *, resume: bool) -> None:
+    """Results go to a folder that is new, empty, or explicitly continued."""
+    if resume or not ranks.is_first():
         return
     with input_errors(out, "read"):
-        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()) and not resume:
+        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
             raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
-    with only_process(make_folder(out)):
+
+
+@contextmanager
+def open_results(out: Path) -> Iterator[Path]:
+    """The results file of a folder, which is made where it is missing and held for this process alone."""
+    with only_process(make_folder(out)) if ranks.is_first() else nullcontext():  # the first rank holds it for all
         yield out / RESULTS
 
 
@@ -198,7 +202,7 @@ def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], o
         run = wanted.get(Run.of_row(row))
         if run is not None and row.get("settings") != settings_of(run):
             raise InputError(
-                f"{out} has a result of {run.describe()} made with other settings than '{run.config}' has now: "
+                f"{out} has a result of {run.describe()} made with other settings than are asked for now: "
                 "choose another --out."
             )
 
