@@ -19,6 +19,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 results: $(VENV)/.ready
 	$(BIN)/python results/render.py

@@ -22,13 +22,13 @@ from time import perf_counter, process_time
 
 import torch
 import torch.distributed as dist
+from medi.methods.mm_config import MMConfig
 from script import Parser, positive, run, write_json
 
 import medi
 from medi.data.benchmarks import load
 from medi.methods import MM, MP, Plan
 from medi.methods.inner_steps import InnerSteps
-from medi.methods.mm_config import MMConfig
 from medi.methods.mp import MPConfig
 from medi.runtime import ranks
 from medi.train.loop import _Run

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from medi.methods.recipe import Recipe, Tasks
 
 from medi.data.facts import BENCHMARKS
 from medi.data.imageset import ImageSet
@@ -21,7 +22,6 @@ from medi.methods.medi import READINGS, Medi, MediConfig
 from medi.methods.mm import MM, MMConfig
 from medi.methods.mp import MP, MPConfig
 from medi.methods.pretraining import CPU
-from medi.methods.recipe import Recipe, Tasks
 from medi.methods.rs import RS
 from medi.runtime.context import Context
 

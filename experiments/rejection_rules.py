@@ -16,10 +16,10 @@ from torch.nn.functional import pad
 
 from medi.data.imageset import ImageSet
 from medi.discovery.discover import DiscoveryConfig
+from medi.discovery.held_out import Choice, choose, fit, group, make_splits
 from medi.discovery.recogniser import Recognised
 from medi.discovery.rejection import DRAWS, corrected_distances, handful
 from medi.discovery.representations import Representation, class_means
-from medi.discovery.held_out import Choice, choose, fit, group, make_splits
 from medi.runtime.context import Context
 
 MISSED = 0.05

@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-STOPPED = "medi: stopped; what was finished is kept."
+from medi.errors import STOPPED
 
 
 def main() -> None:

@@ -12,11 +12,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from medi import __version__
-from medi.__main__ import STOPPED
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
 from medi.discovery.commands import assign, discover
-from medi.errors import InputError, LostError
+from medi.errors import STOPPED, InputError, LostError
 from medi.licence import WEIGHTS
 from medi.runtime.ray_option import RayCommand
 from medi.theory.commands import app as theory_app

@@ -1,12 +1,13 @@
-"""Errors that are the input's fault, and the hints that come with them."""
+"""Errors that are the input's fault, the hints that come with them, and the line that ends an interrupted command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
-MOST_NAMES = 30
-"""More names than these are not listed: a search has hundreds of candidates."""
+ALL_NAMES = 10
+"""So many names are all listed in an error; of more names only the nearest."""
+NEAR_NAMES = 5
+STOPPED = "medi: stopped; what was finished is kept: repeat the command to go on (`medi bench`: with --resume)."
 
 
 class InputError(Exception):
@@ -25,11 +26,12 @@ class LostError(Exception):
 
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     """An error for a name that is not in a table, suggesting the nearest one that is."""
+    from difflib import get_close_matches
+
     known = sorted(names)
     close = get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "choose one of them."
     shown = known
-    if len(known) > MOST_NAMES:  # then a few that are like it say more than the first of the alphabet
-        near = get_close_matches(name.lower(), known, n=5, cutoff=0.4) if close else known[:MOST_NAMES]
-        shown = [*near, f"… ({len(known)} in all)"]
+    if len(known) > ALL_NAMES:
+        shown = [*get_close_matches(name.lower(), known, n=NEAR_NAMES, cutoff=0), f"… ({len(known)} in all)"]
     return InputError(f"unknown {kind} '{name}': there is {', '.join(shown)}; {hint}")

@@ -1,21 +1,26 @@
 from dataclasses import replace
-from itertools import combinations
 
-import numpy as np
 import pytest
 import torch
 
-from medi.bench.choose import held_out_splits, hold_out, splits_of
+from medi.bench.choose import hold_out
 from medi.bench.grid import Run
-from medi.bench.score import Score, draw_questions, draw_tasks, half_width, mean_score, score_regimes
+from medi.bench.run import train_learner
+from medi.bench.score import Score, draw_questions, draw_tasks, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods import METHODS, Plan
+from medi.methods import Learner
 from medi.metrics import score_episodes
+from medi.runtime.context import Context
 from medi.runtime.progress import Silent
 
 RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "episode", 0)
+
+
+@pytest.fixture(scope="module")
+def learner(glyphs) -> Learner:
+    return train_learner(RUN, glyphs, Context())
 
 
 def test_observations_and_queries_share_no_image(glyphs):
@@ -110,8 +115,7 @@ def test_the_score_of_several_tasks_is_their_mean_with_its_interval():
     assert mean_score(scores[:1]) is scores[0]
 
 
-def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
+def test_the_observations_are_scored_too_but_for_the_oracle(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 3)
     encoded = learner.encode(questions.images)
     scores = score_regimes(learner, encoded, questions, ["honest", "grouped"], seed=0, reporter=Silent())
@@ -121,8 +125,7 @@ def test_the_observations_are_scored_too_but_for_the_oracle(glyphs):
     assert scores["grouped"].acc_observed is None
 
 
-def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
+def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 2)
     bag = questions.bag.clone()
     bag[0] = bag[0, :1]  # one image, again and again
@@ -140,20 +143,19 @@ def test_more_ways_or_observations_than_there_are_are_refused(glyphs):
         draw_questions(glyphs, replace(RUN, observations=21), 1)
 
 
-def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
+def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 40)
     regimes = ("honest", "transductive", "grouped")
-    scores = score_regimes(learner, learner.encode(questions.images), questions, regimes, seed=0, reporter=Silent())
+    encoded = learner.encode(questions.images)
+    scores = score_regimes(learner, encoded, questions, regimes, seed=0, reporter=Silent())
     assert questions.chance() < scores["honest"].acc < scores["grouped"].acc
     assert scores["honest"].acc < scores["transductive"].acc
     assert scores["honest"].episodes == 40
-    alone = score_regimes(learner, learner.encode(questions.images), questions, ["honest"], seed=0, reporter=Silent())
+    alone = score_regimes(learner, encoded, questions, ["honest"], seed=0, reporter=Silent())
     assert alone["honest"] == scores["honest"]  # a regime does not depend on which others are asked for
 
 
-def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
+def test_labels_that_lie_cannot_change_an_honest_answer(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 4)
     lying = replace(questions, groups=questions.groups.flip(1))
     encoded = learner.encode(questions.images)
@@ -165,8 +167,7 @@ def test_labels_that_lie_cannot_change_an_honest_answer(glyphs):
     assert truth["grouped"] != lie["grouped"]
 
 
-def test_an_honest_answer_does_not_depend_on_the_other_queries(glyphs):
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(glyphs.known, Plan(20, 5))
+def test_an_honest_answer_does_not_depend_on_the_other_queries(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 2)
     encoded = learner.encode(questions.images)
     clustering = learner.discover(encoded, questions.bag, 20, torch.Generator().manual_seed(0))
@@ -175,70 +176,11 @@ def test_an_honest_answer_does_not_depend_on_the_other_queries(glyphs):
     assert torch.equal(torch.cat(alone, 1), together.labels[:, ::50])
 
 
-def test_the_interval_is_that_of_a_mean():
-    values = np.random.default_rng(0).random(400)
-    assert half_width(values) == pytest.approx(1.96 * values.std(ddof=1) / 20)
-
-
-def test_five_known_classes_are_held_out_pair_by_pair():
-    assert len(held_out_splits(5)) == len(set(held_out_splits(5))) == 10
-    assert all(len(split) == 2 for split in held_out_splits(5))
-
-
-def test_as_many_known_classes_are_held_out_as_asked_for():
-    assert held_out_splits(5, 3) == list(combinations(range(5), 3))
-    assert {len(set(split)) for split in held_out_splits(20, 7)} == {7}
-    for known, count in ((5, 4), (20, 19), (20, 1)):
-        with pytest.raises(InputError, match=f"--held-out {count}: of {known} known classes.*2 to {known - 2}"):
-            held_out_splits(known, count)
-
-
-def test_no_split_comes_twice():
-    for n in (4, 6, 7, 8):
-        assert len(set(held_out_splits(n))) == 5
-
-
-def test_a_fifth_is_held_out_five_times_and_at_least_two():
-    for n, size in ((4, 2), (9, 2), (80, 16), (964, 192)):
-        splits = held_out_splits(n)
-        assert len(splits) == 5
-        assert all(len(set(split)) == size and max(split) < n for split in splits)
-    with pytest.raises(InputError, match="3 known classes are too few"):
-        held_out_splits(3)
-
-
-def test_holding_out_takes_the_novel_classes_away(glyphs):
-    split = hold_out(glyphs, (3, 5))
-    assert split.novel.class_names == (glyphs.known.class_names[3], glyphs.known.class_names[5])
-    assert not set(split.known.class_names) & set(split.novel.class_names)
-    assert not set(split.known.class_names + split.novel.class_names) & set(glyphs.novel.class_names)
-    assert split.novel_train is None
-
-
-def test_held_out_classes_that_are_observed_in_full_keep_a_quarter_of_each_for_questions(glyphs):
-    whole, split = hold_out(glyphs, (3, 5)), hold_out(glyphs, (3, 5), "all")
-    assert split.known.fingerprint() == whole.known.fingerprint()
-    assert torch.bincount(split.novel_train.labels).tolist() == [15, 15]
-    assert torch.bincount(split.novel.labels).tolist() == [5, 5]
-    pictures = [image.numpy().tobytes() for part in (split.novel_train, split.novel) for image in part.images]
-    assert sorted(pictures) == sorted(image.numpy().tobytes() for image in whole.novel.images)
-
-
-def test_families_that_are_observed_in_full_are_held_out_whole(glyphs):
-    names = tuple(f"{'abcdefgh'[number % 8]}/{number}" for number in range(20))
-    known = replace(glyphs.known.of_classes(range(20)), class_names=names)
-    benchmark = Benchmark(replace(glyphs.facts, families=True), known, glyphs.novel)
-    for classes in splits_of(benchmark, "all"):
-        split = hold_out(benchmark, classes, "all")
-        held, learnt = ({name[0] for name in part.class_names} for part in (split.novel, split.known))
-        assert len(held) == 2
-        assert not held & learnt
-        assert split.novel_train is None
-    assert splits_of(benchmark, 5) == held_out_splits(20)
-
-
-def test_a_set_of_vectors_can_be_scored_too():
+def test_a_set_of_vectors_can_be_scored_too(glyphs):
     labels = torch.arange(3).repeat_interleave(25)
-    vectors = ImageSet(torch.randn(75, 4) + 20.0 * labels[:, None], labels, ("a", "b", "c"))
-    learner = METHODS["kmeans"](METHODS["kmeans"].preset("default")).fit(vectors, Plan(3, 5))
-    assert learner.encode(vectors.images).shape == (75, 4)
+    noise = torch.randn(75, 4, generator=torch.Generator().manual_seed(0))
+    vectors = ImageSet(noise + 20.0 * labels[:, None], labels, ("a", "b", "c"))
+    benchmark, run = Benchmark(glyphs.facts, vectors, vectors), replace(RUN, way=3)
+    questions, learner = draw_questions(benchmark, run, 4), train_learner(run, benchmark, Context())
+    scores = score_regimes(learner, learner.encode(vectors.images), questions, ["honest"], seed=0, reporter=Silent())
+    assert scores["honest"].acc == 1

@@ -8,6 +8,9 @@ from time import sleep
 
 import pytest
 import torch
+from medi.methods.dtc_config import DTCConfig
+from medi.methods.pairs_config import PairConfig, Similarity
+from medi.methods.rs_config import RSConfig
 from rich.console import Console
 from torch import nn
 from vectors import KNOWN, NOVEL, bags, generator
@@ -17,10 +20,7 @@ from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import METHODS, Plan, bag_training
 from medi.methods.bag_training import AdaptingLearner, ScaledStage, Stage, ramp
-from medi.methods.dtc_config import DTCConfig
-from medi.methods.pairs_config import PairConfig, Similarity
 from medi.methods.pretraining import Start
-from medi.methods.rs_config import RSConfig
 from medi.metrics import score_episodes
 from medi.runtime.context import Context
 from medi.runtime.progress import Reporter

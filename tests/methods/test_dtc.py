@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-
 from small_sets import generator
 
 from medi.data.imageset import ImageSet

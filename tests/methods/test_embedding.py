@@ -106,7 +106,9 @@ def test_a_known_class_with_one_image_or_none_labelled_does_no_harm():
         torch.cat([KNOWN.labels, torch.tensor([8, -1, -1])]),
         (*KNOWN.class_names, "rare"),
     )
-    clustering = KMeans().fit(single, Plan(3, 5)).discover(single.images, torch.tensor([[0, 1, 30, 31]]), 2, generator())
+    clustering = (
+        KMeans().fit(single, Plan(3, 5)).discover(single.images, torch.tensor([[0, 1, 30, 31]]), 2, generator())
+    )
     assert clustering.confidence.isfinite().all()
     with pytest.raises(InputError, match="two images"):
         KMeans().fit(ImageSet(torch.randn(2, 4), torch.tensor([0, 1]), ("a", "b")), Plan(2, 1))

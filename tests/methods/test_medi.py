@@ -47,7 +47,9 @@ def test_a_member_is_trained_once_whatever_ensemble_it_is_in(tmp_path):
 def test_equal_members_have_seeds_of_their_own(monkeypatch):
     seeds = []
     learn = Member.learn
-    monkeypatch.setattr(Member, "learn", lambda self, known, plan: seeds.append(plan.context.seed) or learn(self, known, plan))
+    monkeypatch.setattr(
+        Member, "learn", lambda self, known, plan: seeds.append(plan.context.seed) or learn(self, known, plan)
+    )
     Medi((CLASSES, TASKS, CLASSES, CLASSES)).fit(KNOWN, Plan(3, 2, context=Context(seed=4)))
     assert seeds == [4, 4, 4 + BETWEEN_MEMBERS, 4 + 2 * BETWEEN_MEMBERS]
 

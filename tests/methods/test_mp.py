@@ -98,5 +98,5 @@ def test_the_balance_prior_is_used_only_where_it_is_true():
 
 @pytest.mark.parametrize("network", [{"network": "conv4"}, {"network": "mlp", "embedding": 9}])
 def test_what_was_pretrained_has_to_be_the_same_network(network):
-    with pytest.raises(InputError, match="a mlp cannot become a .* give both the same network"):
+    with pytest.raises(InputError, match=r"a mlp cannot become a .* give both the same network"):
         MP(**network, pretraining=Pretraining(network="mlp"))

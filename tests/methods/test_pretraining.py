@@ -97,9 +97,7 @@ def test_two_processes_learn_what_one_does(tmp_path):
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1))]
-)
+@pytest.mark.parametrize(("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1))])
 def test_tasks_are_as_large_as_the_smallest_class_allows(sizes, expected, monkeypatch):
     asked = []
     real = UniformSampler

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medi.errors import InputError, unknown_name
+from medi.errors import InputError
 from medi.runtime.files import (
     append_to_journal,
     make_folder,
@@ -73,16 +73,6 @@ def test_a_folder_whose_place_is_taken_by_a_file_is_an_error_that_names_it(tmp_p
     for path in (tmp_path / "taken", tmp_path / "taken" / "below"):
         with pytest.raises(InputError, match="taken"):
             make_folder(path)
-
-
-def test_an_unknown_name_suggests_the_nearest():
-    assert "did you mean 'omniglot'?" in str(unknown_name("dataset", "omniglo", ["omniglot", "svhn"]))
-    assert "choose one of them" in str(unknown_name("dataset", "zzz", ["omniglot", "svhn"]))
-    many = [f"candidate-{i:03}" for i in range(200)]
-    near = str(unknown_name("config", "candidate-199x", many))
-    assert "(200 in all); did you mean 'candidate-199'?" in near
-    assert near.count("candidate-") == 7, "the name itself, five like it, and the nearest"
-    assert "candidate-040" not in str(unknown_name("config", "zzz", many))
 
 
 def test_a_folder_in_use_is_refused_and_free_again_once_its_process_is_killed(tmp_path):

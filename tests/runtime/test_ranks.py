@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from medi.methods.mm_config import MMConfig
+from processes import end, kill, start_ranks
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -16,7 +18,6 @@ from medi.methods import Plan
 from medi.methods.cata_views import ViewsConfig
 from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
-from medi.methods.mm_config import MMConfig
 from medi.methods.mp import MP, MPConfig, SupervisedStart
 from medi.nets import forward_together
 from medi.nets.norm import normalisation
@@ -26,7 +27,6 @@ from medi.runtime.files import read_journal
 from medi.train.checkpoint import load_checkpoint
 from medi.train.loop import train
 from medi.train.schedule import Schedule
-from processes import end, kill, start_ranks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 CPU = torch.device("cpu")

@@ -3,25 +3,30 @@
 import importlib.util
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 import torch
+from tiny import KMEANS_RUN
 
-from medi.bench.grid import Run
 from medi.bench.run import run_grid
-from medi.bench.work import Order
+from medi.bench.work import RunBatch, do
 from medi.errors import InputError, LostError
 from medi.runtime.files import read_journal
 from medi.runtime.progress import Silent
-from medi.runtime.ray_workers import OnRay
+from medi.runtime.ray_workers import RayWorkers
 
 RAY = importlib.util.find_spec("ray") is not None
 with_ray = pytest.mark.skipif(not RAY, reason="Ray is not installed: pip install 'medi[ray]'")
-KMEANS = Run("rules", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
-RUNS = [replace(KMEANS, seed=seed) for seed in range(5)]
+RUNS = [replace(KMEANS_RUN, seed=seed) for seed in range(5)]
+BATCH = RunBatch((KMEANS_RUN,), "out", 5, "cpu")
+
+
+def on_ray(address: str, do: Callable[[str], str] = do) -> RayWorkers:
+    return RayWorkers(address, 1, 0, do, what="trainings", again="go on with --resume")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +44,9 @@ def cluster():
 
 
 def noting(folder: Path):
-    """Do an order and note where; the first time on the second node, wait there for its end."""
+    """Do a batch and note where; the first time on the second node, wait there for its end."""
 
-    def do(order: str) -> str:
+    def do(item: str) -> str:
         import json
         import time
 
@@ -51,10 +56,10 @@ def noting(folder: Path):
 
         node = ray.get_runtime_context().get_node_id()
         with (folder / "begun").open("a") as file:
-            file.write(f"{node} {json.loads(order)['runs'][0]['seed']}\n")
+            file.write(f"{node} {json.loads(item)['runs'][0]['seed']}\n")
         if node == (folder / "doomed").read_text():
             time.sleep(600)
-        return work.do(order)
+        return work.do(item)
 
     return do
 
@@ -75,8 +80,8 @@ def test_a_node_killed_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path,
     alone = run_grid(RUNS, tmp_path / "alone", **options)
     killer = Thread(target=kill_once_it_is_at_work, daemon=True)
     killer.start()
-    spread = OnRay(whole.address, do=noting(tmp_path))
-    rows = run_grid(RUNS, tmp_path / "out", **options, spread=spread, spread_device="cpu")
+    workers = on_ray(whole.address, noting(tmp_path))
+    rows = run_grid(RUNS, tmp_path / "out", **options, workers=workers, worker_device="cpu")
     killer.join(60)
     assert not killer.is_alive(), "the doomed node never worked"
     written = read_journal(tmp_path / "out" / "results.jsonl")
@@ -92,33 +97,33 @@ def test_a_node_killed_in_the_middle_loses_nothing_and_repeats_nothing(tmp_path,
 @with_ray
 @pytest.mark.slow
 def test_input_at_fault_on_the_cluster_is_an_input_error_here(cluster):
-    def do(order: str) -> str:
+    def do(item: str) -> str:
         return '{"error": "no such data: fetch it."}'
 
     whole, _ = cluster
     with pytest.raises(InputError, match="no such data"):
-        list(OnRay(whole.address, do=do)([Order((KMEANS,), "out", 5, "cpu")], Silent()))
+        list(on_ray(whole.address, do)([BATCH], Silent()))
 
 
 @with_ray
 @pytest.mark.slow
 def test_an_exception_on_the_cluster_names_the_run_and_itself(cluster):
-    def do(order: str) -> str:
+    def do(item: str) -> str:
         raise KeyError("unforeseen")
 
     whole, _ = cluster
     with pytest.raises(LostError, match=r"Ray lost rules kmeans .*unforeseen.*--resume"):
-        list(OnRay(whole.address, do=do)([Order((KMEANS,), "out", 5, "cpu")], Silent()))
+        list(on_ray(whole.address, do)([BATCH], Silent()))
 
 
 @with_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_is_not_there_is_refused_by_its_address(address):
     with pytest.raises(InputError, match=f"--ray {address}: .*refused.*ray start --head"):
-        list(OnRay(address)([Order((KMEANS,), "out", 5, "cpu")], Silent()))
+        list(on_ray(address)([BATCH], Silent()))
 
 
 @pytest.mark.skipif(RAY, reason="Ray is installed")
 def test_without_ray_the_cure_is_named():
     with pytest.raises(InputError, match=r"pip install 'medi\[ray\]'"):
-        list(OnRay("local")([Order((KMEANS,), "out", 5, "cpu")], Silent()))
+        list(on_ray("local")([BATCH], Silent()))

@@ -1,23 +1,41 @@
-"""A benchmark that takes a moment: settings of MP, and a worker that knows them."""
+"""A benchmark that takes a moment: noisy images, settings of MP, and a worker that is killed once."""
 
 import os
 import signal
 import sys
 from pathlib import Path
 
-from medi.methods import MP
+import torch
+
+from medi.bench import work
+from medi.bench.grid import Run
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import facts_of
+from medi.data.imageset import ImageSet
+from medi.runtime.workers import serve
 from medi.train.loop import _Run
-from medi.train.schedule import Schedule
 
 # Trained for two observations whatever is asked: runs with other numbers of observations share a training.
-TINY = MP(observations=2, queries=3, images=60, schedule=Schedule(steps=4))
+TINY = {"from": "cpu", "network": "mlp", "observations": 2, "queries": 3, "images": 60, "schedule": {"steps": 4}}
+KMEANS_RUN = Run("rules", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
+TINY_RUN = Run("rules", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0, TINY)
 
 
-def know_tiny() -> None:
-    MP.presets = {**MP.presets, "tiny": TINY}
+def tiny_benchmark(name: str = "rules", device: object = None) -> Benchmark:
+    """What `load` gives, but six known and six novel classes of 24 noisy images."""
+    return Benchmark(facts_of(name), _some_classes(seed=0), _some_classes(seed=1))
 
 
-def watch_trainings(folder: Path, *, die_at_first: bool) -> None:
+def _some_classes(seed: int, count: int = 6) -> ImageSet:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count).repeat(24)
+    classes = torch.randint(0, 256, (count, 1, 16, 16), generator=generator)
+    noise = torch.randint(-90, 90, (len(labels), 1, 16, 16), generator=generator)
+    images = (classes[labels] + noise).clamp(0, 255).to(torch.uint8)
+    return ImageSet(images, labels, tuple(f"class {number}" for number in range(count)))
+
+
+def watch_trainings(folder: Path) -> None:
     """Note every training that is begun; end the process like a lack of memory would at the first of all."""
     real = _Run.fit_loop
 
@@ -25,7 +43,7 @@ def watch_trainings(folder: Path, *, die_at_first: bool) -> None:
         first = not (folder / "trainings").exists()
         with (folder / "trainings").open("a") as file:
             file.write(f"{self.checkpoint.name}\n")
-        if first and die_at_first:
+        if first:
             os.kill(os.getpid(), signal.SIGKILL)
         real(self)
 
@@ -33,8 +51,6 @@ def watch_trainings(folder: Path, *, die_at_first: bool) -> None:
 
 
 if __name__ == "__main__":
-    from medi.bench import work
-
-    know_tiny()
-    watch_trainings(Path(sys.argv[1]), die_at_first=True)
-    work.main()
+    work.load = tiny_benchmark
+    watch_trainings(Path(sys.argv[1]))
+    serve(work.do)

@@ -1,37 +1,31 @@
 """Choosing settings on held-out *known* classes, the only ones a choice may look at.
 
 A fifth of the known classes plays novel, or as many as are asked for, the rest trains; with five known classes every
-pair in turn. What wins there is what `default` stands for; the novel classes are never asked.
+pair in turn. The preset `default` has the settings that won there; novel classes are never looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from time import monotonic
 from typing import Any
 
 import torch
 
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
-from medi.bench.run import open_results, provenance, refuse_other_settings, train_learner
-from medi.bench.score import draw_tasks, families, mean_score, score_regimes
+from medi.bench.run import open_results, refuse_other_settings, refuse_used_folder, rows_of
+from medi.bench.score import draw_tasks, families
 from medi.data.benchmarks import Benchmark, load
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
+from medi.data.splits import held_out_splits
 from medi.methods import method_of
-from medi.runtime.context import Context
-from medi.runtime.devices import wait_for
 from medi.runtime.files import append_to_journal
 from medi.runtime.progress import Reporter
+from medi.runtime.workers import Rows
 
-FEWEST_KNOWN = 4
-"""With fewer known classes nothing can be chosen."""
-RANDOM_SPLITS = 5
 ASKED = 4
 """Where everything is observed, one in so many images of a held-out class is asked about instead."""
 
@@ -46,29 +40,6 @@ class Summary:
     splits: int
 
 
-def held_out_splits(n_known: int, count: int | None = None, seed: int = 0) -> list[tuple[int, ...]]:
-    """The classes held out in each split: a fifth, at least two, or `count`; where there are five, any so many."""
-    if n_known < FEWEST_KNOWN:
-        raise InputError(
-            f"{n_known} known classes are too few to choose by (at least {FEWEST_KNOWN}): use the default settings."
-        )
-    if count is None:
-        count = max(2, n_known // 5)
-    if not 2 <= count <= n_known - 2:
-        raise InputError(
-            f"--held-out {count}: of {n_known} known classes, or families of them, hold out 2 to {n_known - 2}."
-        )
-    if n_known == 5:
-        return list(combinations(range(5), count))
-    generator = torch.Generator().manual_seed(seed)
-    splits: list[tuple[int, ...]] = []
-    while len(splits) < RANDOM_SPLITS:
-        split = tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist()))
-        if split not in splits:
-            splits.append(split)
-    return splits
-
-
 def splits_of(benchmark: Benchmark, observations: int | str, count: int | None = None) -> list[tuple[int, ...]]:
     """The classes held out in each split, `count` of them; whole families where each will be a task of its own."""
     if observations != ALL or not benchmark.facts.families:
@@ -79,17 +50,18 @@ def splits_of(benchmark: Benchmark, observations: int | str, count: int | None =
 
 
 def hold_out(benchmark: Benchmark, classes: Sequence[int], observations: int | str = 1) -> Benchmark:
-    """The same benchmark with some known classes in the place of the novel ones, which are gone.
+    """The same benchmark with some known classes in the place of the novel ones, which are left out.
 
-    Where all their images are observed, some are kept for questions, unless families are asked about what was observed.
+    Where all their images are observed, one in `ASKED` is asked about instead; families are asked about what was
+    observed.
     """
-    rest = [c for c in range(benchmark.known.n_classes) if c not in set(classes)]
+    learnt = [c for c in range(benchmark.known.n_classes) if c not in set(classes)]
     held, observed = benchmark.known.of_classes(classes), None
     if observations == ALL and not benchmark.facts.families:
         observed, held = _observed_and_asked(held)
     return Benchmark(
-        facts=replace(benchmark.facts, known=len(rest), novel=len(classes)),
-        known=benchmark.known.of_classes(rest),
+        facts=replace(benchmark.facts, known=len(learnt), novel=len(classes)),
+        known=benchmark.known.of_classes(learnt),
         novel=held,
         novel_train=observed,
     )
@@ -122,27 +94,29 @@ def try_candidates(
         device: Where to work.
         resume: Continue in a folder that has results.
         reporter: Shows progress.
-        splits: Try so many of the splits, spread over all of them; None for every one.
+        splits: Try so many of the splits, at even distances; None for every one.
         held_out: Classes, or families of them, that play novel in a split; None for a fifth.
     """
-    with open_results(out, resume=resume) as results:
+    refuse_used_folder(out, resume=resume)
+    datasets = {run.dataset: load(run.dataset, device) for run in runs}
+    chosen = {}
+    for run in runs:  # what cannot be asked is refused before anything is trained and before there is a folder
+        setting, benchmark = (run.dataset, run.observations), datasets[run.dataset]
+        if setting not in chosen:
+            chosen[setting] = _evenly(splits_of(benchmark, run.observations, held_out), splits)
+            split = hold_out(benchmark, chosen[setting][0][1], run.observations)
+            draw_tasks(split, _asked(run, split), episodes=1)
+    with open_results(out) as results:
         journal = results.with_name("choices.jsonl")
         old = read_rows(journal)
         refuse_other_settings(runs, old, out)
         rows = {(Run.of_row(row), tuple(row.get("held_out", ()))): row for row in old}
-        trials: dict[Run, list[dict[str, Any]]] = {run: [] for run in runs}
-        datasets = {run.dataset: load(run.dataset, device) for run in runs}
-        asked = {  # before any training: what cannot be asked of the last dataset should not wait for the first
-            (run.dataset, run.observations): _spread(
-                splits_of(datasets[run.dataset], run.observations, held_out), splits
-            )
-            for run in runs
-        }
-        for (dataset, observations), numbered in asked.items():
+        trials: dict[Run, Rows] = {run: [] for run in runs}
+        for setting, numbered in chosen.items():
             for number, classes in numbered:
-                split = hold_out(datasets[dataset], classes, observations)
+                split = hold_out(datasets[setting[0]], classes, setting[1])
                 for run in trials:
-                    if (run.dataset, run.observations) != (dataset, observations):
+                    if (run.dataset, run.observations) != setting:
                         continue
                     trial = run, split.novel.class_names
                     if trial not in rows:
@@ -155,7 +129,7 @@ def try_candidates(
         return [_summarise(run, of_run) for run, of_run in trials.items()]
 
 
-def _spread(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[int, tuple[int, ...]]]:
+def _evenly(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[int, tuple[int, ...]]]:
     """So many of the splits with their numbers, not all from one end: neighbours share held-out classes."""
     numbered = list(enumerate(splits))
     return numbered if count is None else numbered[:: max(1, len(numbered) // count)][:count]
@@ -168,26 +142,17 @@ def _try(
 
     A method that can only be asked what it was trained for is trained for that.
     """
-    there = split.novel.n_classes
-    asked = replace(run, way=there if run.observations == ALL else min(run.way, there))
-    trained = run
+    trained, asked = run, _asked(run, split)
     if method_of(run.method).one_way:
         trained, split = asked, replace(split, facts=replace(split.facts, way=asked.way))
-    tasks = draw_tasks(split, asked, episodes)
-    learner = train_learner(trained, split, Context(device, run.seed, out / "models", reporter))
-    start = monotonic()
-    encoded = learner.encode(tasks[0].images)
-    scores = [
-        score_regimes(learner, encoded, questions, [run.regime], seed=run.seed, reporter=reporter)[run.regime]
-        for questions in tasks
-    ]
-    wait_for(device)
-    extra = {
-        "asked_way": asked.way,
-        "chance": fmean(questions.chance() for questions in tasks),
-        "seconds": round(learner.training_seconds + monotonic() - start, 3),
-    }
-    return run.as_row() | asdict(mean_score(scores)) | extra | provenance(run, learner, device)
+    (row,) = rows_of([asked], split, out, episodes, device, reporter, trained=trained)
+    return row | run.as_row() | {"asked_way": asked.way}
+
+
+def _asked(run: Run, split: Benchmark) -> Run:
+    """The run with as many classes in a task as a split can have."""
+    there = split.novel.n_classes
+    return replace(run, way=there if run.observations == ALL else min(run.way, there))
 
 
 def _summarise(run: Run, rows: Sequence[dict[str, Any]]) -> Summary:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from medi.bench.candidates import NamedSettings, read_candidates
 from medi.bench.grid import ALL, SCORES, parse_datasets, parse_list, parse_observations, runs_asked_for
 from medi.errors import InputError, unknown_name
+from medi.names import METHOD_NAMES, SAMPLER_NAMES
 from medi.runtime.ray_option import RayCommand
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
@@ -17,11 +19,20 @@ FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
 Methods = Annotated[
-    str, typer.Option("--method", help="kmeans, kcl, mcl, dtc, rs, mm, mp, medi; separated by commas.", metavar="A,B")
+    str, typer.Option("--method", help=f"{', '.join(METHOD_NAMES)}; separated by commas.", metavar="A,B")
 ]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[
-    str, typer.Option(help="How mm and mp draw training tasks: uniform, cata or a variant of it (docs/cata.md).")
+    str, typer.Option(help=f"How methods that train on tasks draw them: {', '.join(SAMPLER_NAMES)} (docs/cata.md).")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Change one of the method's settings, such as schedule.steps=100; repeat for several.",
+        metavar="FIELD=VALUE",
+        show_default=False,
+    ),
 ]
 Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
 Observations = Annotated[
@@ -37,7 +48,8 @@ def run_command(
     dataset: Dataset,
     method: Methods,
     out: Out,
-    config: Annotated[str, typer.Option(help="Named settings, such as default or paper.")] = "default",
+    config: Annotated[str, typer.Option(help="Preset of the method, such as default or paper.")] = "default",
+    changes: Set = None,
     sampler: Sampler = "uniform",
     way: Way = None,
     observations: Observations = "5",
@@ -53,7 +65,7 @@ def run_command(
     jobs: Annotated[int, typer.Option(help="Processes of this machine that share the grid.", min=1, max=1024)] = 1,
     ray: Annotated[
         str | None,
-        typer.Option(help="Spread the grid over a Ray cluster, or over a Ray of this machine.", metavar="[ADDRESS]"),
+        typer.Option(help="Do the grid on a Ray cluster, or on a Ray started on this machine.", metavar="[ADDRESS]"),
     ] = None,
     cpus_per_run: Annotated[float, typer.Option(help="Processors a training asks Ray for.", min=0)] = 1.0,
     gpus_per_run: Annotated[
@@ -65,43 +77,43 @@ def run_command(
 
     Example: medi bench run --dataset glyphs --method kmeans,mp --observations 1,5 --out out
 
-    A task shows a few unlabelled images (observations) of some novel classes (way) in one heap; the method groups them,
-    then further images (queries) are assigned to the groups. ACC is the share assigned rightly under the best map from
+    A task mixes a few unlabelled images (observations) of some novel classes (way); the method groups them, then
+    further images (queries) are assigned to the groups. ACC is the fraction assigned correctly under the best map from
     groups to classes. Regimes: honest, no novel label and queries one by one; transductive, queries seen together;
-    grouped, the heap sorted by its labels first, a ceiling for comparison only. Scores: episode, the mean of many small
-    tasks; pooled, all test images after one draw of observations.
+    grouped, the observations sorted by their labels first, a ceiling for comparison only. Scores: episode, the mean of
+    many small tasks; pooled, all test images after one draw of observations.
 
     Every finished run is a line of OUT/results.jsonl at once, so an interrupted grid loses nothing: start it again with
-    --resume. --jobs and --ray spread a grid over processes or machines; torchrun shares one training among several
+    --resume. --jobs and --ray divide a grid among processes or machines; torchrun divides one training
     (docs/cluster.md).
     """
     if ray is not None and jobs > 1:
-        raise InputError("--jobs and --ray are two ways to spread a grid: give one of them.")
-    runs = runs_asked_for(
-        dataset, method, config, sampler, way, observations, regime, score, range(first_seed, first_seed + seeds)
-    )
+        raise InputError("--jobs and --ray are two ways to divide a grid: give one of them.")
+    settings, all_seeds = NamedSettings(config, {}).changed(changes), range(first_seed, first_seed + seeds)
+    runs = runs_asked_for(dataset, method, settings, sampler, way, observations, regime, score, all_seeds)
     import torch
 
     from medi.bench.run import run_grid
     from medi.bench.tables import summarise
     from medi.bench.terminal import show_lines
+    from medi.bench.work import WORKER, do
     from medi.runtime import ranks
     from medi.runtime.devices import choose_device
-    from medi.runtime.local_workers import Jobs
+    from medi.runtime.local_workers import LocalWorkers
     from medi.runtime.progress import Reporter, Silent
-    from medi.runtime.ray_workers import OnRay
+    from medi.runtime.ray_workers import RayWorkers
 
     # Ray's workers look for devices on their own machines.
     chosen = choose_device(device) if ray is None else torch.device("cpu")
-    spread: Jobs | OnRay | None = None
+    workers: LocalWorkers | RayWorkers | None = None
     if ray is not None:
         gpus = gpus_per_run if gpus_per_run is not None else float(device == "cuda")
-        spread = OnRay(ray, cpus_per_run, gpus)
+        workers = RayWorkers(ray, cpus_per_run, gpus, do, what="trainings", again="go on with --resume")
     elif jobs > 1:
-        spread = Jobs(jobs, gpus=torch.cuda.device_count() if chosen.type == "cuda" else 0)
+        workers = LocalWorkers(jobs, WORKER, gpus=torch.cuda.device_count() if chosen.type == "cuda" else 0)
     with ranks.joined(chosen):
-        if spread is not None and ranks.count() > 1:
-            raise InputError("torchrun shares one training, --jobs and --ray spread many: use one of them.")
+        if workers is not None and ranks.count() > 1:
+            raise InputError("torchrun divides one training, --jobs and --ray divide a grid: use one of them.")
         rows = run_grid(
             runs,
             out,
@@ -109,8 +121,8 @@ def run_command(
             device=chosen,
             resume=resume,
             reporter=Reporter() if ranks.is_first() else Silent(),
-            spread=spread,
-            spread_device=device,
+            workers=workers,
+            worker_device=device,
         )
         if ranks.is_first():
             show_lines(summarise(rows))
@@ -120,8 +132,14 @@ def run_command(
 def choose_command(
     dataset: Dataset,
     method: Methods,
-    config: Annotated[str, typer.Option(help="Candidates: named settings, separated by commas.", metavar="A,B")],
     out: Out,
+    config: Annotated[
+        str | None, typer.Option(help="Presets of the method to compare, separated by commas.", metavar="A,B")
+    ] = None,
+    candidates: Annotated[
+        Path | None, typer.Option(help="JSON file of settings to compare (see above).", metavar="FILE")
+    ] = None,
+    changes: Set = None,
     sampler: Sampler = "uniform",
     way: Way = None,
     observations: Observations = "5",
@@ -137,22 +155,28 @@ def choose_command(
     device: Device = "auto",
     resume: Resume = False,
 ) -> None:
-    """Compare named settings on held-out known classes, the only ones a choice may look at.
+    """Compare settings on held-out known classes, the only ones a choice may look at.
 
-    A fifth of the known classes plays novel while the rest trains (of five known classes: every pair in turn). With
+    --config names presets. --candidates names a JSON file with an object for each candidate: which settings of the
+    method differ from its preset `default`, or from another preset, which the key `from` names. For instance:
+
+    `{"long": {"schedule": {"steps": 4000}}, "small": {"from": "paper", "network": "conv4", "embedding": null}}`
+
+    A fifth of the known classes plays novel while the others train (of five known classes: every pair in turn). With
     more, --held-out, questions are as hard as those about many novel classes, but less is left to learn from.
     With --observations all, three quarters of their images are observed and the others asked about; families of
     classes (Omniglot's alphabets) are held out and observed whole. Every finished trial is a line of OUT/choices.jsonl.
     """
-    candidates = [
-        run
-        for name in parse_list(config, "--config")
-        for count in map(str, parse_observations(observations))
-        for run in runs_asked_for(
-            dataset, method, name, sampler, way, count, regime, "pooled" if count == ALL else "episode", [seed]
-        )
-    ]
-    if any(run.regime == "grouped" for run in candidates):
+    compared = [NamedSettings(name, {}) for name in parse_list(config, "--config")] if config is not None else []
+    compared += read_candidates(candidates) if candidates is not None else []
+    if not compared:
+        raise InputError("nothing to compare: name presets with --config, or a file with --candidates.")
+    runs = []
+    for settings in [one.changed(changes) for one in compared]:
+        for count in map(str, parse_observations(observations)):
+            score = "pooled" if count == ALL else "episode"
+            runs += runs_asked_for(dataset, method, settings, sampler, way, count, regime, score, [seed])
+    if any(run.regime == "grouped" for run in runs):
         raise InputError("--regime grouped uses true groups and is no way to choose: give honest or transductive.")
     from medi.bench.choose import try_candidates
     from medi.bench.terminal import show_choices
@@ -160,7 +184,7 @@ def choose_command(
     from medi.runtime.progress import Reporter
 
     summaries = try_candidates(
-        candidates,
+        runs,
         out,
         episodes=episodes,
         device=choose_device(device),

@@ -6,12 +6,14 @@ Nothing here imports torch before names that need it are checked, so that a typi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import product
 from typing import Any
 
+from medi.bench.candidates import FROM, Changes, NamedSettings, apply_changes
 from medi.data.facts import facts_of
 from medi.errors import InputError, unknown_name
+from medi.names import FILE_MARK, METHOD_NAMES, SAMPLER_NAMES
 
 REGIMES = ("honest", "transductive", "grouped")
 """What a method may see: nothing but the bag; also the queries; the bag's true groups (an oracle)."""
@@ -25,7 +27,18 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of a grid; its fields identify it in a results file."""
+    """One cell of a grid. All fields but `changes` identify it in a results file.
+
+    Attributes:
+        config: Name of its settings: a preset of the method, or a candidate.
+        sampler: None for a method that takes none.
+        way: Novel classes in a task.
+        observations: Unlabelled images of each, or `ALL`.
+        regime: Of `REGIMES`.
+        score: Of `SCORES`.
+        seed: Of training and draws.
+        changes: What its settings have other than the preset, which is named by `config`, or by the key `from`.
+    """
 
     dataset: str
     method: str
@@ -36,11 +49,12 @@ class Run:
     regime: str
     score: str
     seed: int
+    changes: Changes = field(default_factory=dict, compare=False)
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Run:
         """The run a row of results is of."""
-        return cls(**{field.name: row[field.name] for field in fields(cls)})
+        return cls(**{name: row[name] for name in IDENTITY})
 
     @property
     def training(self) -> tuple[Any, ...]:
@@ -57,7 +71,19 @@ class Run:
 
     def as_row(self) -> dict[str, Any]:
         """The fields of a results row that identify the run."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in IDENTITY}
+
+
+IDENTITY = tuple(field.name for field in fields(Run) if field.compare)
+
+
+def config_of(run: Run) -> Any:
+    """The method's settings that a run is made with: those of its preset, changed as it says."""
+    from medi.methods import method_of
+
+    preset = run.changes.get(FROM, run.config)
+    config = method_of(run.method).preset(preset, run.dataset, everything=run.observations == ALL)
+    return apply_changes(config, run.changes)
 
 
 def parse_list(text: str, option: str, allowed: Sequence[str] | None = None) -> list[str]:
@@ -96,6 +122,7 @@ def expand(
     regimes: Sequence[str],
     score: str,
     seeds: Sequence[int],
+    changes: Changes | None = None,
 ) -> list[Run]:
     """Every run of a grid, those that share a learner next to each other.
 
@@ -103,12 +130,13 @@ def expand(
         datasets: Names of benchmarks.
         methods: Names of methods.
         samplers: The sampler of each method, None for one that takes none.
-        config: Named settings, the same for all methods.
+        config: Name of the settings, the same for all methods.
         way: Classes in a task; None for each dataset's own, and for all novel classes where everything is observed.
         observations: Unlabelled images a class.
         regimes: Of `REGIMES`.
         score: Of `SCORES`.
         seeds: New training and new draws each.
+        changes: Of the preset's settings.
     """
     if way is not None and way < 2:
         raise InputError(f"--way {way}: telling classes apart needs at least 2.")
@@ -116,8 +144,9 @@ def expand(
         raise InputError(
             "--observations all uses every image once and has no episodes: run it with --score pooled, or give numbers."
         )
+    changes = changes or {}
     return [
-        Run(dataset, method, config, samplers[method], way or _way(dataset, count), count, regime, score, seed)
+        Run(dataset, method, config, samplers[method], way or _way(dataset, count), count, regime, score, seed, changes)
         for dataset, method, count, seed, regime in product(datasets, methods, observations, seeds, regimes)
     ]
 
@@ -130,7 +159,7 @@ def _way(dataset: str, observations: int | str) -> int:
 def runs_asked_for(
     dataset: str,
     method: str,
-    config: str,
+    settings: NamedSettings,
     sampler: str,
     way: int | None,
     observations: str,
@@ -138,30 +167,37 @@ def runs_asked_for(
     score: str,
     seeds: Sequence[int],
 ) -> list[Run]:
-    """The runs that options ask for; every name is checked before any work starts."""
+    """The runs that options ask for; every name and every setting is checked before any work starts."""
     datasets = parse_datasets(dataset)
     regimes = parse_list(regime, "--regime", REGIMES)
     if score not in SCORES:
         raise unknown_name("value of --score", score, SCORES)
     counts = parse_observations(observations)
+    methods = parse_list(method, "--method")
+    for name in methods:
+        if name not in METHOD_NAMES and FILE_MARK not in name:
+            raise unknown_name("method", name, METHOD_NAMES)
+    if sampler not in SAMPLER_NAMES:
+        raise unknown_name("sampler", sampler, SAMPLER_NAMES)
     from medi.methods import method_of
-    from medi.methods.cata_views import SAMPLERS
 
-    if sampler not in SAMPLERS:
-        raise unknown_name("sampler", sampler, SAMPLERS)
-    samplers: dict[str, str | None] = {}
-    for name in parse_list(method, "--method"):
-        chosen = method_of(name)
-        chosen.preset(config)
-        samplers[name] = sampler if chosen.takes_sampler else None
-    return expand(
+    runs = expand(
         datasets=datasets,
-        methods=list(samplers),
-        samplers=samplers,
-        config=config,
+        methods=methods,
+        samplers={name: sampler if method_of(name).takes_sampler else None for name in methods},
+        config=settings.name,
         way=way,
         observations=counts,
         regimes=regimes,
         score=score,
         seeds=seeds,
+        changes=settings.changes,
     )
+    try:
+        for run in {(run.dataset, run.method, run.observations): run for run in runs}.values():
+            if FROM in run.changes and run.config in method_of(run.method).presets:
+                raise InputError(f"{run.method} has a preset of that name: give the candidate another one.")
+            config_of(run)
+    except InputError as error:
+        raise InputError(f"{settings.source}: {error}" if settings.source else str(error)) from error
+    return runs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, fields, is_dataclass
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
@@ -17,18 +17,19 @@ from typing import Any
 import torch
 
 import medi
-from medi.bench.grid import ALL, Run
+from medi.bench.grid import Run, config_of
 from medi.bench.rows import read_rows
 from medi.bench.score import draw_tasks, mean_score, score_regimes
-from medi.bench.work import Order, Spread
+from medi.bench.work import RunBatch
 from medi.data.benchmarks import Benchmark, load
 from medi.errors import InputError
-from medi.methods import Learner, Plan, method_of
+from medi.methods import Learner, Plan
 from medi.runtime import ranks
 from medi.runtime.context import Context
 from medi.runtime.devices import describe_device, wait_for
 from medi.runtime.files import LOCK, append_to_journal, input_errors, make_folder, only_process
 from medi.runtime.progress import Reporter, Silent
+from medi.runtime.workers import Rows, Workers
 
 RESULTS = "results.jsonl"
 
@@ -41,9 +42,9 @@ def run_grid(
     device: torch.device,
     resume: bool,
     reporter: Reporter,
-    spread: Spread | None = None,
-    spread_device: str = "auto",
-) -> list[dict[str, Any]]:
+    workers: Workers | None = None,
+    worker_device: str = "auto",
+) -> Rows:
     """Do the runs that `out` has no result of yet, and append each as it finishes.
 
     Args:
@@ -53,30 +54,33 @@ def run_grid(
         device: Where to work.
         resume: Continue in a folder that has results.
         reporter: Shows progress.
-        spread: Has the work done by other processes.
-        spread_device: Where they work.
+        workers: Other processes that do the work.
+        worker_device: Where they work: auto, cpu or cuda.
 
     Returns:
         The rows of all runs asked for, new and old.
     """
     commit()
-    with open_results(out, resume=resume) as journal:
-        old = json.loads(ranks.from_first(lambda: json.dumps(read_rows(journal)).encode()))
-        done = {Run.of_row(row): row for row in old}
-        _announce(runs, done, episodes, reporter)
-        refuse_other_settings(runs, done.values(), out)
-        todo = [run for run in runs if run not in done]
-        benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in todo)}
-        for run in todo:  # what cannot be asked of the last dataset should not wait for the first to be trained
+    # What cannot be done is refused before anything is trained and before there is a folder.
+    refuse_used_folder(out, resume=resume)
+    done = _finished(out)
+    benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in runs if run not in done)}
+    for run in runs:
+        if run not in done:
             draw_tasks(benchmarks[run.dataset], run, episodes=1)
-        pieces = [tuple(sharing) for _, sharing in groupby(todo, key=lambda run: (run.training, run.score))]
-        if spread:
-            orders = [Order(piece, str(out.absolute()), episodes, spread_device) for piece in pieces]
-            answers: Generator[Iterable[dict[str, Any]], None, None] = spread(orders, reporter)
+    with open_results(out) as journal:
+        done = _finished(out)
+        refuse_other_settings(runs, done.values(), out)
+        _announce(runs, done, episodes, reporter)
+        todo = [run for run in runs if run not in done]
+        batches = [tuple(batch) for _, batch in groupby(todo, key=lambda run: (run.training, run.score))]
+        if workers:
+            items = [RunBatch(batch, str(out.absolute()), episodes, worker_device) for batch in batches]
+            results: Generator[Iterable[dict[str, Any]], None, None] = workers(items, reporter)
         else:
-            answers = (rows_of(p, benchmarks[p[0].dataset], out, episodes, device, reporter) for p in pieces)
-        with closing(answers):
-            for row in chain.from_iterable(answers):
+            results = (rows_of(b, benchmarks[b[0].dataset], out, episodes, device, reporter) for b in batches)
+        with closing(results):
+            for row in chain.from_iterable(results):
                 run = Run.of_row(row)
                 if ranks.is_first():
                     append_to_journal(journal, row)
@@ -85,16 +89,25 @@ def run_grid(
         return [done[run] for run in runs]
 
 
-@contextmanager
-def open_results(out: Path, *, resume: bool) -> Iterator[Path]:
-    """The results file of a folder that is new, empty, or explicitly continued; held for this process alone."""
-    if not ranks.is_first():  # the first rank holds it for all
-        yield out / RESULTS
+def _finished(out: Path) -> dict[Run, dict[str, Any]]:
+    """The runs that a folder has results of, as the first rank sees them."""
+    rows = json.loads(ranks.from_first(lambda: json.dumps(read_rows(out / RESULTS)).encode()))
+    return {Run.of_row(row): row for row in rows}
+
+
+def refuse_used_folder(out: Path, *, resume: bool) -> None:
+    """Results go to a folder that is new, empty, or explicitly continued."""
+    if resume or not ranks.is_first():
         return
     with input_errors(out, "read"):
-        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()) and not resume:
+        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
             raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
-    with only_process(make_folder(out)):
+
+
+@contextmanager
+def open_results(out: Path) -> Iterator[Path]:
+    """The results file of a folder, which is made where it is missing and held for this process alone."""
+    with only_process(make_folder(out)) if ranks.is_first() else nullcontext():  # the first rank holds it for all
         yield out / RESULTS
 
 
@@ -107,13 +120,23 @@ def train_learner(run: Run, benchmark: Benchmark, context: Context) -> Learner:
 
 
 def rows_of(
-    runs: Sequence[Run], benchmark: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
+    runs: Sequence[Run],
+    benchmark: Benchmark,
+    out: Path,
+    episodes: int,
+    device: torch.device,
+    reporter: Reporter,
+    *,
+    trained: Run | None = None,
 ) -> Iterable[dict[str, Any]]:
-    """The rows of runs that share a learner: they are asked the same questions together."""
+    """The rows of runs that share a learner: they are asked the same questions together.
+
+    `trained` is the run that the learner is trained for, where that is none of these.
+    """
     first = runs[0]
     tasks = draw_tasks(benchmark, first, episodes)
     context = Context(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
-    learner = train_learner(first, benchmark, context)
+    learner = train_learner(trained or first, benchmark, context)
     start = monotonic()
     encoded = learner.encode(tasks[0].images)  # all tasks of a run are about one pool of images
     regimes = [run.regime for run in runs]
@@ -138,6 +161,7 @@ def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, An
         "network": learner.network,
         **describe_run(device),
         "settings": settings_of(run),
+        **({"set": run.changes} if run.changes else {}),
     }
 
 
@@ -163,50 +187,20 @@ def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: in
 
 def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], out: Path) -> None:
     """A name such as `default` may stand for other settings than when a result was made: never mix the two."""
+    wanted = {run: run for run in runs}
     for row in rows:
-        run = Run.of_row(row)
-        if run in runs and not same_settings(row.get("settings"), config_of(run)):
+        run = wanted.get(Run.of_row(row))
+        if run is not None and row.get("settings") != settings_of(run):
             raise InputError(
-                f"{out} has a result of {run.describe()} made with other settings than '{run.config}' stands for now: "
+                f"{out} has a result of {run.describe()} made with other settings than are asked for now: "
                 "choose another --out."
             )
 
 
-def config_of(run: Run) -> Any:
-    """The settings that a run's config stands for."""
-    return method_of(run.method).preset(run.config, run.dataset, everything=run.observations == ALL)
-
-
 def settings_of(run: Run) -> dict[str, Any]:
-    """The same as they read in a results file."""
+    """A run's settings as they read in a results file."""
     settings: dict[str, Any] = json.loads(json.dumps(asdict(config_of(run))))
     return settings
-
-
-def same_settings(old: Any, config: Any) -> bool:
-    """Whether a part of what a results file says of settings is what a part of a config says now.
-
-    A setting that did not exist when the results were made counts as its default: that is how it was done then. One
-    that tells a class from the class it extends has to be there: without it, it was the other class.
-    """
-    if isinstance(config, tuple):
-        return isinstance(old, list) and len(old) == len(config) and all(map(same_settings, old, config))
-    if not is_dataclass(config) or isinstance(config, type):
-        return bool(old == config)
-    if not isinstance(old, dict) or not set(old) <= {setting.name for setting in fields(config)}:
-        return False
-    kinds: list[Any] = [kind for kind in type(config).__mro__ if is_dataclass(kind)]
-    may_lack = {setting.name for setting in fields(kinds[min(1, len(kinds) - 1)])}
-    for setting in fields(config):
-        value = getattr(config, setting.name)
-        if setting.name in old:
-            if not same_settings(old[setting.name], value):
-                return False
-            continue
-        default = setting.default_factory() if callable(setting.default_factory) else setting.default
-        if setting.name not in may_lack or value != default:
-            return False
-    return True
 
 
 @cache

@@ -1,48 +1,27 @@
-"""A piece of a grid as another process does it: `python -m medi.bench.work` reads orders and writes answers.
+"""Runs as another process does them: `python -m medi.bench.work` is a worker of `--jobs`, `do` one of `--ray`.
 
-Orders and answers are lines of JSON, so that nothing is unpickled. The process that gives orders alone writes results;
-workers share the folder of trained models, where a training that several pieces need is done once (`train.loop`).
+Workers share the folder of trained models, where a training that several batches need is done once (`train.loop`).
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Protocol
 
 from medi.bench.grid import Run
 from medi.data.benchmarks import Benchmark, load
-from medi.errors import InputError
-from medi.runtime.progress import Reporter, Silent, Tick
+from medi.runtime.progress import Reporter, Silent
+from medi.runtime.workers import answer, serve
 
-Rows = list[dict[str, Any]]
-
-
-class Piece(Protocol):
-    """Work that can be done elsewhere."""
-
-    def as_json(self) -> str:
-        """One line, from which the other side knows what to do."""
-
-    def describe(self) -> str:
-        """The work in a few words."""
-
-
-Spread = Callable[[Sequence["Order"], Reporter], Generator[Rows, None, None]]
-"""Has orders done elsewhere; yields the rows of each as it is finished, in any order, and each once.
-
-Closing the generator ends what is still at work.
-"""
+WORKER = (sys.executable, "-m", "medi.bench.work")
+"""The command of a local worker."""
 
 
 @dataclass(frozen=True)
-class Order:
+class RunBatch:
     """Runs that share a learner.
 
     Attributes:
@@ -58,7 +37,7 @@ class Order:
     device: str
 
     @classmethod
-    def of_json(cls, text: str) -> Order:
+    def of_json(cls, text: str) -> RunBatch:
         """What `as_json` wrote."""
         fields = json.loads(text)
         return cls(**fields | {"runs": tuple(Run(**run) for run in fields["runs"])})
@@ -68,32 +47,25 @@ class Order:
         return json.dumps(asdict(self))
 
     def describe(self) -> str:
-        """The runs in a few words."""
-        return self.runs[0].describe()
+        """What the runs share, in a few words."""
+        run = self.runs[0]
+        return f"{run.dataset} {run.method} ({run.config}) {run.observations}-obs seed {run.seed}"
 
 
-def do(order: str, reporter: Reporter | None = None) -> str:
-    """Do an order; the answer has `rows`, or `error` where the input is at fault."""
+def do(batch: str, reporter: Reporter | None = None) -> str:
+    """Do a batch, given as JSON; the answer has its rows."""
     from medi.bench.run import rows_of
     from medi.runtime.devices import choose_device
 
-    wanted = Order.of_json(order)
-    try:
+    wanted = RunBatch.of_json(batch)
+
+    def work() -> list[dict[str, object]]:
         device = choose_device(wanted.device)
         benchmark = _loaded(wanted.runs[0].dataset, device.type)
-        rows = rows_of(wanted.runs, benchmark, Path(wanted.out), wanted.episodes, device, reporter or Silent())
-        return json.dumps({"rows": list(rows)})
-    except InputError as error:
-        return json.dumps({"error": str(error)})
+        out = Path(wanted.out)
+        return list(rows_of(wanted.runs, benchmark, out, wanted.episodes, device, reporter or Silent()))
 
-
-def rows_of_answer(answer: str) -> Rows:
-    """The rows of an answer; what was at fault there is at fault here."""
-    fields = json.loads(answer)
-    if "error" in fields:
-        raise InputError(fields["error"])
-    rows: Rows = fields["rows"]
-    return rows
+    return answer(work)
 
 
 @cache
@@ -101,44 +73,5 @@ def _loaded(name: str, device: str) -> Benchmark:
     return load(name, device)
 
 
-class Relay(Reporter):
-    """Passes progress on as lines of JSON, not more often than anyone can read."""
-
-    SECONDS = 0.5
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-        self.shown = 0.0
-
-    def say(self, message: str) -> None:
-        """Pass a message on."""
-        self._write({"say": message})
-
-    @contextmanager
-    def track(self, title: str, total: int) -> Iterator[Tick]:
-        """Pass on how far the work has come."""
-
-        def tick(done: int, remark: str = "") -> None:
-            if time.monotonic() - self.shown >= self.SECONDS:
-                self.shown = time.monotonic()
-                self._write({"progress": f"{title} {done}/{total}"})
-
-        yield tick
-
-    def _write(self, fields: dict[str, str]) -> None:
-        self.stream.write(json.dumps(fields) + "\n")
-        self.stream.flush()
-
-
-def main() -> None:
-    """Do the orders on stdin, one after the other, until there are no more."""
-    answers = sys.stdout
-    sys.stdout = sys.stderr  # whatever prints must not print into the answers
-    for order in sys.stdin:
-        answer = do(order, Relay(answers))
-        answers.write(answer + "\n")
-        answers.flush()
-
-
 if __name__ == "__main__":
-    main()
+    serve(do)

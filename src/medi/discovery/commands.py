@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medi.errors import InputError
+from medi.names import METHOD_NAMES
 from medi.runtime.progress import Reporter, Silent
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def discover(
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
     method: Annotated[
-        str, typer.Option(help="How to learn from the known classes: mp, mm, medi, kmeans, kcl, mcl, dtc or rs.")
+        str, typer.Option(help=f"How to learn from the known classes: {', '.join(METHOD_NAMES)}.")
     ] = "mp",
     encoder: Annotated[
         str,

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.bench.choose import FEWEST_KNOWN, held_out_splits
 from medi.cluster.kmeans import kmeans
 from medi.cluster.ward import ward
 from medi.data.imageset import ImageSet
+from medi.data.splits import FEWEST_KNOWN, held_out_splits
 from medi.discovery.grouping import compact
 from medi.discovery.representations import Representation, as_they_are, unit_length, whitened
 from medi.discovery.training import DiscoveryConfig, configured_method, projector, trained

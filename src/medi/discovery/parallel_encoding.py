@@ -22,7 +22,7 @@ from medi.photos.folders import Found
 from medi.runtime import ranks
 from medi.runtime.devices import choose_device
 from medi.runtime.progress import Reporter, Silent
-from medi.runtime.ray_workers import OnRay
+from medi.runtime.ray_workers import RayWorkers
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,19 @@ def _cache(name: str) -> PhotoCache:
     return PhotoCache(name, Silent())
 
 
-def on_ray(address: str, device: str) -> OnRay:
+def on_ray(address: str, device: str) -> RayWorkers:
     """A Ray cluster that encodes shards, each on a GPU where this machine has one too."""
     if ranks.asked_for() > 1:
         raise InputError("torchrun and --ray are two ways to share the work: use one of them.")
     gpus = float(choose_device(device).type == "cuda")
-    return OnRay(address, 1, gpus, do, what="shards of photos", again="start again")
+    return RayWorkers(address, 1, gpus, do, what="shards of photos", again="start again")
 
 
 def encode_together(
     folders: Sequence[Found],
     encoder: Encoder,
     device: str,
-    workers: OnRay | None,
+    workers: RayWorkers | None,
     reporter: Reporter,
     *,
     shown: Found | None = None,

@@ -12,7 +12,7 @@ from medi.errors import unknown_name
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
 from medi.methods.dtc import DTC
 from medi.methods.embedding import PixelEmbedding
-from medi.methods.from_file import MARK, method_from_file
+from medi.methods.from_file import method_from_file
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
 from medi.methods.mcl import MCL
@@ -22,6 +22,7 @@ from medi.methods.mm_learner import ReferenceEmbedding
 from medi.methods.mp import MP
 from medi.methods.readout import ReadoutEmbedding
 from medi.methods.rs import RS
+from medi.names import FILE_MARK
 from medi.nets.embed import Embedding, NetworkEmbedding
 
 __all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "method_of", "unpack_embedding"]
@@ -37,7 +38,7 @@ _EMBEDDINGS: Mapping[str, type[Embedding]] = MappingProxyType(
 
 def method_of(name: str) -> type[Method]:
     """The method of a name, or of `path/to/file.py:Name`; an unknown name is an error that suggests the nearest."""
-    if MARK in name:
+    if FILE_MARK in name:
         return method_from_file(name)
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)

@@ -12,9 +12,6 @@ from medi.errors import InputError
 from medi.methods.base import Method
 from medi.runtime.files import input_errors
 
-MARK = ".py:"
-"""Part of a method's name by which a file is told from a method of the registry."""
-
 
 @cache
 def method_from_file(text: str) -> type[Method]:
