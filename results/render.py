@@ -1,4 +1,4 @@
-"""Write the tables in the documents and under `results/` from the committed `results.jsonl` files.
+"""Write every generated table, in the documents and under `results/`, from the committed results.
 
     make results          (or: python results/render.py)
 
@@ -7,15 +7,19 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean, stdev
+from types import ModuleType
 from typing import Any
 
 import tables
-import trials
+from tables import by_setting, markdown
 
 from medi.bench.rows import read_rows
 from medi.bench.tables import read_results, render, summarise
@@ -24,59 +28,179 @@ from medi.data.facts import BENCHMARKS
 sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments" / "theory"))
 from theory_tables import markdown_tables
 
+from medi.runtime.files import read_journal
+
 ROOT = Path(__file__).resolve().parent.parent
-COMPARISON = "![Bars of ACC for seven methods on the four benchmarks](images/comparison.png)\n"
+RESULTS = ROOT / "results"
 
 
 def files() -> dict[Path, str]:
     """What every generated file should hold."""
+    found = {}
+    for path in sorted(RESULTS.glob("*/results.jsonl")):
+        found[path.with_name("table.md")] = render(summarise(read_results(path)), "md")
+    for path in sorted(RESULTS.glob("*/choices.jsonl")):
+        rows = [row for name in ("choices", "threes") for row in read_rows(path.with_name(f"{name}.jsonl"))]
+        found[path.with_name("trials.md")] = tables.trials(rows)
+    return found | studies() | {ROOT / name: with_tables(ROOT / name, marked) for name, marked in pages().items()}
+
+
+def studies() -> dict[Path, str]:
+    """The tables of what scripts measured, which are too long for a page."""
+    counts, pools = read_counts(), read_json("cluster/pool")
+    of_counts, of_pools, of_costs = script("choose_k"), script("pool"), script("complexity_page")
+    costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
+    theory = markdown_tables(RESULTS / "theory")
     contents = {
-        folder / "table.md": render(summarise(read_results(folder)), "md")
-        for folder in sorted(path.parent for path in (ROOT / "results").glob("*/results.jsonl"))
+        "choose_k": f"{of_counts.table(counts)}\n{of_counts.intervals(counts)}",
+        "discover": script("recognise").table(read_json("discover/recognise")),
+        "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
+        "complexity": "".join(costs_of_machines),
+        "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
-    lines = summarise(rows_of("mp", "mm", "medi"))
-    by_setting = partial(tables.by_setting, lines)
-    leader = "medi" if any(line.run.method == "medi" for line in lines) else "mp"
-    pooled = summarise(rows_of("mp", "mm", "few"))
-    tried = rows_of("baselines", "few", "abundant", file="choices.jsonl")
-    of_medi = rows_of("medi", file="choices.jsonl")
-    drawn = (ROOT / "docs" / "images" / "comparison.png").exists()
-    pages = {
-        "README.md": {"results": by_setting(partial(tables.headline, leader))},
+    return {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
+
+
+def pages() -> dict[str, dict[str, str]]:
+    """The tables of every document, by the name between whose marks they stand."""
+    episodes = rows_of("mp", "mm", "medi")
+    return {
+        "README.md": {"results": by_setting(episodes, tables.headline)},
+        "docs/mp.md": {"results": by_setting(episodes, partial(tables.of_method, "mp"))},
+        "docs/mm.md": {"results": by_setting(episodes, partial(tables.of_method, "mm"))},
         "docs/cata.md": {
-            "results": by_setting(partial(tables.ablation, "mp")),
-            "results of MM": by_setting(partial(tables.ablation, "mm")),
+            "results": by_setting(episodes, tables.ablation),
+            "views": views(read_journal(RESULTS / "views" / "views.jsonl")),
         },
-        "docs/mm.md": {
-            "results": by_setting(tables.of_mm),
-            "literal": by_setting(tables.literal, observations=(5,)),
-            "choices": trials.choices(rows_of("mm", file="choices.jsonl")),
-        },
-        "docs/results.md": {"results": trials.choices(rows_of("mp", file="choices.jsonl"))},
         "docs/baselines.md": {
-            "episodes": tables.by_episodes(rows_of("baselines")),
-            "episodes of the benchmarks": tables.by_episodes(rows_of("few")),
-            "results": trials.lengths([row for row in tried if BENCHMARKS[row["dataset"]].generated]),
-            "choices": trials.choices([row for row in tried if not BENCHMARKS[row["dataset"]].generated]),
-            "threes": trials.choices(rows_of("abundant", file="threes.jsonl")),
-            "few": tables.few(pooled, "honest"),
-            "oracle": tables.few(pooled, "grouped"),
-            "comparison": COMPARISON if drawn else "Not drawn yet.\n",
+            "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
-        "docs/medi.md": {
-            "results": trials.choices(of_medi),
-            "transductive": trials.choices(of_medi, regime="transductive"),
-            "records": by_setting(tables.records),
+        "docs/discover.md": {
+            "none": none_of_these(read_json("discover/recognise")["whole"]["rows"]),
+            "counts": counted(read_counts()),
         },
-        "docs/theory.md": markdown_tables(ROOT / "results" / "theory"),
+        "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
+        "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
+        "docs/cost.md": {
+            "costs": costs(read_json("complexity/h200")),
+            "speed": speed(),
+        },
+        "docs/cluster.md": {"pools": script("pool").memory_table(read_json("cluster/pool"))},
     }
-    return contents | {ROOT / name: with_tables(ROOT / name, marked) for name, marked in pages.items()}
 
 
-def rows_of(*folders: str, file: str = "results.jsonl") -> list[dict[str, Any]]:
-    """The rows of some folders, none of one without such a file; of a run in several the last folder's counts."""
-    return [row for folder in folders for row in read_rows(ROOT / "results" / folder / file)]
+def none_of_these(rows: Sequence[dict[str, Any]]) -> str:
+    """How often `assign` says "none", with five pictures of a new class and their number of classes given."""
+    mine = [row for row in rows if (row["observations"], row["given"]) == (5, True)]
+
+    def cell(name: str, figure: str) -> str:
+        values = [100 * row[figure] for row in mine if row["set"] == name]
+        return f"{fmean(values):.0f} ± {stdev(values):.0f}"
+
+    columns = {
+        "known class called none": "none of known",
+        "new class called none": "none of novel",
+        "stranger called none": "none of neither",
+        "right, of those answered": "right of answered",
+    }
+    return markdown(
+        [
+            {"pictures": name} | {title: cell(name, figure) for title, figure in columns.items()}
+            for name in dict.fromkeys(row["set"] for row in mine)
+        ]
+    )
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> str:
+    """Mean error of the estimated number of classes over all settings, and how often our interval holds the truth."""
+    methods = {"ours": "calibrated", "silhouette": "silhouette", "DTC's": "dtc probe"}
+    table = []
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        of = {title: [r for r in rows if (r["dataset"], r["method"]) == (dataset, m)] for title, m in methods.items()}
+        table.append(
+            {"data": BENCHMARKS[dataset].title}
+            | {f"error, {title}": f"{fmean(row['mae'] for row in mine):.1f}" for title, mine in of.items()}
+            | {
+                "our interval holds": f"{100 * fmean(row['interval_holds'] for row in of['ours']):.0f} %",
+                "called certain": f"{100 * fmean(row['certain'] for row in of['ours']):.0f} %",
+            }
+        )
+    return markdown(table)
+
+
+def views(rows: Sequence[dict[str, Any]]) -> str:
+    """What the views of `rules` know of the rule of an item, by how they were trained."""
+    table = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        mine = [row for row in rows if (row["kind"], row["dataset"]) == (kind, "rules")]
+        bits = [row["agreement"]["rule"] for row in mine]
+        table.append(
+            {
+                "views": f"`{kind}`",
+                "mean \\|cosine\\| of heads": f"{fmean(row['mean_cosine'] for row in mine):.3f}",
+                "bits known of the rule, by seed": ", ".join(f"{one['bits']:.3f}" for one in bits),
+                "bits of shuffled views": f"{fmean(one['random_bits'] for one in bits):.3f}",
+            }
+        )
+    return markdown(table)
+
+
+def costs(facts: Mapping[str, Any]) -> str:
+    """Operations and time of a training step and of a discovery by every method, stage by stage."""
+    digits = script("complexity_page").digits
+    table = []
+    for row in facts["methods"]:
+        cells = {"method": row["method"]}
+        for what, parts in (("step", row["training"]), ("discovery", [row["discovery"]] * bool(row["discovery"]))):
+            for title, figure, scale in (("GFLOPs", "flops", 1e-9), ("ms", "seconds", 1e3)):
+                cells[f"{what}, {title}"] = " + ".join(digits(scale * part[figure]) for part in parts)
+        table.append(cells)
+    return markdown(table)
+
+
+def speed() -> str:
+    """Our ways beside plain ones, measured in the same run."""
+    table = []
+    for where, name in (("H200", "h200"), ("2 CPU cores", "cpu")):
+        found, maml = read_json(f"speed/{name}"), read_json(f"speed/maml-{name}")
+        tasks = 16 if name == "h200" else 1
+        ratios = {
+            f"MP training, {tasks} task{'s' * (tasks > 1)} a step": f"training, {tasks} tasks a step: ratio to plain",
+            "scoring 600 episodes, 5-way": "scoring 5-way, honest: ratio to scikit-learn",
+            "scoring 600 episodes, 20-way": "scoring 20-way, honest: ratio to scikit-learn",
+        }
+        table += [{"what": what, "on": where, "times as fast": f"{found[key]:.3g}"} for what, key in ratios.items()]
+        best = max(way["ratio to float32 loop"] for way in maml["ways"] if "bfloat16" not in way["way"])
+        table.append({"what": "MM, a second-order step", "on": where, "times as fast": f"{best:.3g}"})
+    for stage in read_json("speed/steps-h200")["stages"]:
+        table.append(
+            {"what": f"RS, the stage `{stage['stage']}`", "on": "H200", "times as fast": f"{stage['ratio']:.3g}"}
+        )
+    return markdown(table)
+
+
+def rows_of(*folders: str) -> list[dict[str, Any]]:
+    """The rows of some folders; of a run in several the last folder's counts."""
+    return [row for folder in folders for row in read_rows(RESULTS / folder / "results.jsonl")]
+
+
+def read_counts() -> list[dict[str, Any]]:
+    """How well the number of classes was estimated, on all sets."""
+    return [row for path in sorted((RESULTS / "choose_k").glob("*.jsonl")) for row in read_journal(path)]
+
+
+def script(name: str) -> ModuleType:
+    """A script of `experiments` or `benchmarks`: it makes the tables of what it measured."""
+    folders = [str(ROOT / name) for name in ("benchmarks", "experiments", "experiments/theory")]
+    sys.path += [folder for folder in folders if folder not in sys.path]  # scripts import one another by name
+    return importlib.import_module(name)
+
+
+def read_json(name: str) -> dict[str, Any]:
+    """A measurement by its name under `results/`."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return found
 
 
 def with_tables(page: Path, marked: Mapping[str, str]) -> str:
@@ -84,7 +208,7 @@ def with_tables(page: Path, marked: Mapping[str, str]) -> str:
     text = page.read_text()
     for name, table in marked.items():
         marks = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-        text, found = marks.subn(lambda marks, table=table: marks[1] + table + marks[2], text)
+        text, found = marks.subn(lambda marks, table=table: f"{marks[1]}{table.strip()}\n{marks[2]}", text)
         if found != 1:
             raise ValueError(f"{page} has {found} places for the table {name}, not one")
     return text

@@ -1,213 +1,247 @@
-"""The tables of the documents, from rows of results; `render.py` says which page has which.
+"""The tables of scores in the documents, from rows of results; `render.py` says which page has which.
 
 What was not measured leaves its cell empty, its row or column out, or a sentence that says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
 from medi.bench.figures import COMPARED, title_of
-from medi.bench.grid import ALL, Run, expand
+from medi.bench.grid import ALL
 from medi.bench.published import best_published, published, published_by_authors
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
-from medi.methods import METHODS
 
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
 NOT_YET = "Not measured yet.\n"
+TRIALS_NOTE = """# Trials on held-out known classes
+
+One section a comparison, one row a candidate; made by `medi bench choose` and stored with all settings in this folder.
+The first row has the highest mean ACC among the candidates that finished most splits. ACC is in percent; where there
+are several numbers of observations, it is the mean over them. std: standard deviation over splits. *To the first*: mean
+difference to the first row ± its standard error, over the splits that both finished (in brackets how many, where it is
+not all). *Differs in*: the stored settings that are not the first row's; "no" where there is none, or was none then.
+"""
 
 Rows = Sequence[dict[str, Any]]
 Cells = dict[str, str]
 Find = Callable[..., Line | None]
-"""A line of one setting by method, regime and, where they are not `uniform` and `default`, sampler and config."""
+"""A line of one setting by method and, where they are not the usual ones, regime, sampler and config."""
+Splits = Mapping[tuple[Any, ...], Mapping[int | str, float]]
+"""ACC in percent of one candidate by split and by number of observations."""
 
 
-def headline(leader: str, find: Find) -> Cells:
-    """The README's columns: honest scores, the best in bold, and the other regimes of the method that leads."""
-    honest = {method: find(method, "honest") for method in ("kmeans", "mm", "mp", "medi")}
+def headline(find: Find) -> Cells:
+    """The README's columns: honest scores, the best in bold, and the other regimes of our own method."""
+    honest = {method: find(method) for method in ("kmeans", "mm", "mp", "medi")}
     top = max((fmean(line.acc) for line in honest.values() if line), default=None)
-    titles = {"kmeans": "K-means on pixels"}
     return (
         {"chance": chance(*honest.values())}
         | {
-            titles.get(method, title_of(method)): bold(line) if line and fmean(line.acc) == top else spread(line)
+            "K-means on pixels" if method == "kmeans" else title_of(method): bold(line)
+            if line and fmean(line.acc) == top
+            else spread(line)
             for method, line in honest.items()
         }
         | {
-            f"{title_of(leader)}, transductive": spread(find(leader, "transductive")),
-            f"{title_of(leader)}, oracle": spread(find(leader, "grouped")),
-            "paper's best": papers_best(honest["mp"]),
+            "medi, transductive": spread(find("medi", "transductive")),
+            "medi, oracle": spread(find("medi", "grouped")),
+            "paper's best": papers_best(*honest.values()),
         }
     )
 
 
-def records(find: Find) -> Cells:
-    """Our own method in every regime, beside MP and the best that the paper reports."""
-    ours = {regime: find("medi", regime) for regime in ("honest", "transductive", "grouped")}
-    if not any(ours.values()):
-        return {}
-    return {
-        "chance": chance(*ours.values()),
-        "medi": bold(ours["honest"]),
-        "medi, transductive": spread(ours["transductive"]),
-        "medi, oracle": spread(ours["grouped"]),
-        "MP": spread(find("mp", "honest")),
-        "paper's best": papers_best(*ours.values()),
-    }
-
-
-def ablation(method: str, find: Find) -> Cells:
-    """The paper's Table 1 for a method: with CATA and without."""
-    samplers = (("uniform", "uniform"), ("CATA", "cata"))
-    return {
-        f"{regime}: {name}": spread(find(method, regime, sampler))
-        for regime in ("honest", "grouped")
-        for name, sampler in samplers
-    } | {f"paper: {name}": papers(find(method, "grouped", sampler)) for name, sampler in samplers}
-
-
-def of_mm(find: Find) -> Cells:
-    """MM in every regime, beside MP."""
-    honest = find("mm", "honest")
+def of_method(method: str, find: Find) -> Cells:
+    """A method of the paper in every regime, beside what the paper reports."""
+    honest = find(method)
     return {
         "chance": chance(honest),
-        "MM": bold(honest),
-        "MM with CATA": spread(find("mm", "honest", "cata")),
-        "MM, transductive": spread(find("mm", "transductive")),
-        "MM, oracle": spread(find("mm", "grouped")),
-        "MP": spread(find("mp", "honest")),
-        "paper's MM without CATA": papers(honest),
-        "paper's MM": papers(find("mm", "honest", "cata")),
-    }
-
-
-def literal(find: Find) -> Cells:
-    """The paper's own settings of MM, as far as they were trained."""
-    honest = find("mm", "honest", config="paper")
-    return {
-        "chance": chance(honest),
-        "config `paper`, honest": spread(honest),
-        "transductive": spread(find("mm", "transductive", config="paper")),
-        "config `default`, honest": spread(find("mm", "honest")),
+        title_of(method): bold(honest),
+        "transductive": spread(find(method, "transductive")),
+        "oracle": spread(find(method, "grouped")),
+        "preset `paper`": spread(find(method, config="paper")),
         "published, without CATA": papers(honest),
     }
 
 
-def compared(regime: str, find: Find) -> Cells:
+def ablation(find: Find) -> Cells:
+    """MP and MM with uniform tasks and with CATA's."""
+    return {"chance": chance(find("mp"))} | {
+        f"{title_of(method)}, {sampler}": spread(find(method, sampler=sampler))
+        for method in ("mp", "mm")
+        for sampler in ("uniform", "cata")
+    }
+
+
+def compared(find: Find) -> Cells:
     """Every compared method, a column each."""
-    found = {method: find(method, regime) for method in COMPARED}
+    found = {method: find(method, score="pooled") for method in COMPARED}
     if not any(found.values()):
         return {}
     return {"chance": chance(*found.values())} | {title_of(method): spread(line) for method, line in found.items()}
 
 
-def few(lines: Sequence[Line], regime: str) -> str:
-    """Every compared method scored `pooled` with a few observations, and how many seeds each has."""
-    mine = [line for line in lines if line.run.score == "pooled" and line.run.regime == regime]
-    counts = {method: seeds([line for line in mine if line.run.method == method]) for method in COMPARED}
-    note = ", ".join(f"{title_of(method)} {count}" for method, count in counts.items() if count)
-    return by_setting(mine, partial(compared, regime), score="pooled") + (f"\nSeeds: {note}.\n" if note else "")
+def by_setting(rows: Rows, columns: Callable[[Find], Cells]) -> str:
+    """A table with a row for each of the paper's eight settings."""
+    lines = summarise(rows)
+    settings = [(dataset, observations) for dataset in HEADLINE for observations in (5, 1)]
+    table = []
+    for dataset, observations in settings:
+        way = BENCHMARKS[dataset].way
+        if cells := columns(partial(find_line, lines, dataset, observations, way)):
+            table.append({"setting": f"{BENCHMARKS[dataset].title} {way}-way {observations}-obs"} | cells)
+    return markdown(table)
 
 
-def by_setting(
-    lines: Sequence[Line],
-    columns: Callable[[Find], Cells],
-    observations: tuple[int, ...] = (5, 1),
-    score: str = "episode",
-) -> str:
-    """A table with a row for each of the paper's eight settings, or for those with so many observations."""
-    found = {line.run: line for line in lines}
-    rows = []
-    for dataset in HEADLINE:
-        for each in observations:
-            way = BENCHMARKS[dataset].way
-
-            def find(
-                method: str,
-                regime: str,
-                sampler: str = "uniform",
-                config: str = "default",
-                dataset: str = dataset,
-                way: int = way,
-                each: int = each,
-            ) -> Line | None:
-                drawn = sampler if METHODS[method].takes_sampler else None
-                return found.get(Run(dataset, method, config, drawn, way, each, regime, score, 0))
-
-            if cells := columns(find):
-                rows.append({"setting": f"{BENCHMARKS[dataset].title} {way}-way {each}-obs"} | cells)
-    return markdown(rows)
-
-
-def by_episodes(rows: Rows) -> str:
-    """ACC of every run that was scored by episodes in the honest regime, ± half the 95 % interval over them."""
-    table: dict[tuple[str, int], Cells] = {}
-    for row in sorted(rows, key=lambda row: (row["dataset"], -row["observations"], COMPARED.index(row["method"]))):
-        if (row["score"], row["regime"]) == ("episode", "honest"):
-            title = BENCHMARKS[row["dataset"]].title
-            setting = f"{title} {row['way']}-way {row['observations']}-obs"
-            cells = table.setdefault(
-                (row["dataset"], row["observations"]), {"setting": setting, "chance": f"{100 * row['chance']:.1f}"}
-            )
-            cells[title_of(row["method"])] = f"{100 * row['acc']:.1f} ± {100 * row['acc_ci95']:.1f}"
-    return markdown(list(table.values()))
+def find_line(
+    lines: Sequence[Line], dataset: str, observations: int | str, way: int | None, method: str, regime: str = "honest",
+    sampler: str = "uniform", config: str = "default", score: str = "episode",
+) -> Line | None:  # fmt: skip
+    """The line of a run, whatever its seeds; a method that takes no sampler has one line for all of them."""
+    wanted = (dataset, method, config, observations, regime, score)
+    for line in lines:
+        run = line.run
+        if (
+            (run.dataset, run.method, run.config, run.observations, run.regime, run.score) == wanted
+            and way in (None, run.way)
+            and run.sampler in (None, sampler)
+        ):
+            return line
+    return None
 
 
 def abundant(rows: Rows) -> str:
-    """Every compared method with all novel images observed: asked about others, and on the observed ones themselves."""
-    asked = {line.run: line for line in summarise(rows)}
-    told = [row | {"acc": row["acc_observed"]} for row in rows if row.get("acc_observed") is not None]
-    observed = {line.run: line for line in summarise(told)}
-    datasets = [name for name in HEADLINE if any(run.dataset == name for run in asked)]
+    """Every compared method with all novel images observed, beside what the paper and the authors report."""
+    lines = summarise(rows)
+    datasets = [name for name in HEADLINE if any(line.run.dataset == name for line in lines)]
     if not datasets:
         return NOT_YET
-    table = []
-    for method in COMPARED:
-        cells = {"method": title_of(method)}
-        for dataset in datasets:
-            run, title = everything(dataset, method), BENCHMARKS[dataset].title
-            of_paper, of_authors = published(run), published_by_authors(dataset, method)
+    found = {
+        (dataset, method): find_line(lines, dataset, ALL, None, method, score="pooled")
+        for dataset in datasets
+        for method in COMPARED
+    }
+    table: list[Cells] = [{"method": "chance"}, *({"method": title_of(method)} for method in COMPARED)]
+    for dataset in datasets:
+        title = BENCHMARKS[dataset].title
+        of_chance = chance(*(found[dataset, method] for method in COMPARED))
+        table[0] |= {title: of_chance, f"{title}, paper": "", f"{title}, authors": ""}
+        for cells, method in zip(table[1:], COMPARED, strict=True):
+            line, of_authors = found[dataset, method], published_by_authors(dataset, method)
             cells |= {
-                f"{title}, asked": spread(asked.get(run)),
-                f"{title}, observed": spread(observed.get(run)),
-                f"{title}, paper": of_paper.percent() if of_paper else "",
+                title: spread(line),
+                f"{title}, paper": papers(line),
                 f"{title}, authors": of_authors.percent() if of_authors else "",
             }
-        table.append(cells | {"seeds": seeds([asked.get(everything(dataset, method)) for dataset in datasets])})
-    chances = {
-        f"{BENCHMARKS[name].title}, asked": chance(*(asked.get(everything(name, method)) for method in COMPARED))
-        for name in datasets
+    return markdown(table)
+
+
+def trials(rows: Rows) -> str:
+    """Every comparison of candidates on held-out known classes, a section each."""
+    comparisons: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
+    for row in rows:
+        everything = row["observations"] == ALL
+        key = (row["dataset"], row["method"], everything, len(row["held_out"]), row["regime"])
+        comparisons.setdefault(key, {}).setdefault(row["config"], []).append(row)
+    order = list(BENCHMARKS)
+    sections = [
+        comparison(key, comparisons[key]) for key in sorted(comparisons, key=lambda key: (order.index(key[0]), *key))
+    ]
+    return "\n".join([TRIALS_NOTE, *sections])
+
+
+def comparison(key: tuple[Any, ...], candidates: Mapping[str, Rows]) -> str:
+    """One section: candidates tried on most splits first, then by ACC."""
+    dataset, method, everything, held_out, regime = key
+    splits = {name: finished(of_name) for name, of_name in candidates.items()}
+    splits = {name: of_name for name, of_name in splits.items() if of_name}
+    means = {name: {split: fmean(of.values()) for split, of in of_name.items()} for name, of_name in splits.items()}
+    ranked = sorted(means, key=lambda name: (-len(means[name]), -fmean(means[name].values())))
+    counts = sorted({row["observations"] for of_name in candidates.values() for row in of_name}, key=str, reverse=True)
+    table = [
+        {"candidate": f"`{name}`", "ACC": f"{fmean(means[name].values()):.1f}"}
+        | (of_counts(splits[name], counts) if len(counts) > 1 else {})
+        | {
+            "std": f"{stdev(means[name].values()):.1f}" if len(means[name]) > 1 else "",
+            "splits": str(len(means[name])),
+            "to the first": difference(means[name], means[ranked[0]]),
+            "differs in": ", ".join(changes(candidates[name][-1]["settings"], candidates[ranked[0]][-1]["settings"])),
+        }
+        for name in ranked
+    ]
+    every = [row for of_name in candidates.values() for row in of_name]
+    episodes = " or ".join(map(str, sorted({row["episodes"] for row in every})))
+    devices = " and ".join(sorted({row["device"] for row in every}))
+    shown = "everything observed" if everything else " and ".join(map(str, counts)) + " observations"
+    return (
+        f"## {BENCHMARKS[dataset].title}, {title_of(method)}, {regime}, {shown}, {held_out} classes held out\n\n"
+        f"Chance {100 * fmean(row['chance'] for row in every):.1f}; tasks a split: {episodes}; {devices}.\n\n"
+        f"{markdown(table)}"
+    )
+
+
+def finished(rows: Rows) -> Splits:
+    """ACC of a candidate's splits for which all its numbers of observations are there."""
+    splits: dict[tuple[Any, ...], dict[int | str, float]] = {}
+    for row in rows:
+        splits.setdefault((*row["held_out"], row["seed"]), {})[row["observations"]] = 100 * row["acc"]
+    counts = {row["observations"] for row in rows}
+    return {split: of_split for split, of_split in splits.items() if of_split.keys() == counts}
+
+
+def of_counts(splits: Splits, counts: Sequence[int | str]) -> Cells:
+    """Mean ACC over splits for every number of observations that a candidate was tried with."""
+    return {
+        f"{count}-obs": f"{fmean(of[count] for of in splits.values()):.1f}"
+        for count in counts
+        if all(count in of for of in splits.values())
     }
-    return markdown([dict.fromkeys(table[0], "") | {"method": "chance"} | chances, *table])
 
 
-def everything(dataset: str, method: str) -> Run:
-    """The run that observes all novel images of a dataset."""
-    samplers = {method: "uniform" if METHODS[method].takes_sampler else None}
-    (run,) = expand(
-        datasets=[dataset], methods=[method], samplers=samplers, config="default", way=None,
-        observations=[ALL], regimes=["honest"], score="pooled", seeds=[0],
-    )  # fmt: skip
-    return run
+def difference(splits: Mapping[Any, float], first: Mapping[Any, float]) -> str:
+    """The mean difference on shared splits ± its standard error; splits differ more than candidates do."""
+    shared = splits.keys() & first.keys()
+    if splits is first or not shared:
+        return ""
+    by_split = [splits[split] - first[split] for split in shared]
+    error = f" ± {stdev(by_split) / len(shared) ** 0.5:.1f}" if len(shared) > 1 else ""
+    return f"{round(fmean(by_split), 1) + 0.0:+.1f}{error}" + (f" ({len(shared)})" if shared != first.keys() else "")
+
+
+def changes(settings: Any, first: Any, name: str = "") -> list[str]:
+    """What differs between stored settings, by name; a missing setting is "no", unless the other is as good as none."""
+    if isinstance(settings, list) and isinstance(first, list):
+        settings, first = ({str(number): value for number, value in enumerate(part)} for part in (settings, first))
+    if isinstance(settings, dict) and isinstance(first, dict):
+        names = dict.fromkeys([*first, *settings])
+        return [
+            change
+            for one in names
+            for change in changes(settings.get(one), first.get(one), f"{name}.{one}".lstrip("."))
+        ]
+    if settings == first or not (settings or first):
+        return []
+    if isinstance(settings, dict):
+        return [f"with {name}"]
+    return [f"no {name}" if settings in (None, False) else f"{name} {settings}"]
 
 
 def markdown(rows: Sequence[Cells]) -> str:
     """A Markdown table; a column without any content is left out."""
     if not rows:
         return NOT_YET
-    columns = [
-        name for name in dict.fromkeys(name for row in rows for name in row) if any(row.get(name) for row in rows)
-    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if any(row.get(name) for row in rows)]
     lines = [columns, ["---"] * len(columns), *([row.get(name, "") for name in columns] for row in rows)]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def spread(line: Line | None) -> str:
-    """Mean ± deviation over seeds; of a single seed there is none."""
+    """Mean ± standard deviation over seeds; of a single seed there is none."""
     if line is None:
         return ""
     mean = f"{100 * fmean(line.acc):.1f}"
@@ -224,15 +258,10 @@ def chance(*lines: Line | None) -> str:
     return next((f"{100 * line.chance:.1f}" for line in lines if line), "")
 
 
-def seeds(lines: Sequence[Line | None]) -> str:
-    """How many seeds lines have, from the fewest to the most."""
-    counts = sorted({len(line.acc) for line in lines if line})
-    return " to ".join(dict.fromkeys(str(count) for count in (*counts[:1], *counts[-1:])))
-
-
 def papers(line: Line | None) -> str:
     """What the paper reports for a line."""
-    return line.paper.percent() if line and line.paper else ""
+    value = published(line.run) if line else None
+    return value.percent() if value else ""
 
 
 def papers_best(*lines: Line | None) -> str:

@@ -1,8 +1,6 @@
 import pickle
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,16 +151,6 @@ def test_items_that_belong_nowhere_are_recognised_as_none(digits, fitted):
     answers = fitted.recognise(np.concatenate([X[:50], np.full((1, 64), 1e3)]))
     assert sum(a.kind == "known" for a in answers[:50]) > 25
     assert len(answers) == 51
-
-
-def test_the_documents_example_works(capsys):
-    page = Path(__file__).resolve().parent.parent / "docs" / "estimator.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    names: dict = {}
-    exec(code, names)
-    novel, model = names["novel"], names["model"]
-    assert acc(names["y"][novel], model.labels_[novel]) > 0.6
-    assert "groups" in capsys.readouterr().out
 
 
 def test_importing_the_package_does_not_import_torch():

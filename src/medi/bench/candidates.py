@@ -131,12 +131,12 @@ def _build(kind: Any, changes: Mapping[str, Any], current: Any, path: str) -> An
 
 def _value(value: Any, declared: Any, current: Any, path: str) -> Any:
     """A JSON value as the declared type of a field."""
-    kinds = [member for member in _members(declared) if _fits(value, member)]
+    kinds: list[Any] = [member for member in _members(declared) if _fits(value, member)]
     if not kinds:
         raise InputError(f"{path} is {_json(value)}; give {_describe(declared)}.")
     kind = kinds[0]
     if is_dataclass(kind):
-        return _build(kind, value, current if isinstance(current, kind) else None, f"{path}.")
+        return _build(kind, value, current if type(current) is kind else None, f"{path}.")
     if get_origin(kind) is tuple:
         return _tuple(value, get_args(kind), current if isinstance(current, tuple) else (), path)
     if get_origin(kind) in (dict, Mapping):

@@ -19,6 +19,7 @@ from medi.data.augment import to_float
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
+from medi.names import SAMPLER_NAMES
 from medi.nets import Network, build, place, seeded
 from medi.nets.embed import in_batches
 from medi.runtime.context import Context
@@ -28,8 +29,6 @@ from medi.train.loop import Validation, train
 from medi.train.schedule import Schedule
 from medi.train.together import embed_together, same_on_all
 
-SAMPLERS = ("uniform", "cata")
-"""How training tasks are drawn: from all known items alike, or each from one of CATA's views."""
 HELD_OUT = 0.1
 """Share of the known images that chooses the length of the training."""
 
@@ -213,8 +212,8 @@ def make_sampler(
     context: Context,
 ) -> Sampler:
     """The task sampler of a name over the known classes; CATA's network is trained (or found trained) first."""
-    if name not in SAMPLERS:
-        raise unknown_name("sampler", name, SAMPLERS)
+    if name not in SAMPLER_NAMES:
+        raise unknown_name("sampler", name, SAMPLER_NAMES)
     size = (way, observations, queries, known.class_names)
     uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
     if name == "uniform":
