@@ -9,11 +9,11 @@ demo: $(VENV)/.ready
 	$(BIN)/medi demo --out demo
 
 test: $(VENV)/.ready
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest --numprocesses auto -m "not slow"
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ray]"
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from medi.data.benchmarks import Benchmark, load
 def pytest_configure() -> None:
     # Small tensors gain nothing from threads, and on a busy machine waiting for them costs a lot.
     torch.set_num_threads(1)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for programs that tests start
 
 
 @pytest.fixture(scope="session")
