@@ -8,15 +8,15 @@ through the steps (second order). Ways:
 - loop: one task after the other, `torch.autograd.grad(create_graph=True)`, a backward pass for each; what is usual;
 - higher: the same loop written with the `higher` library, where it is installed (it is needed for nothing else);
 - tasks at once: MM's own step (`medi.methods.inner_steps`), forward passes batched by `vmap`;
-and on top of the last: TF32; bfloat16 activations; inner steps taken again instead of remembered; convolutions whose
-second order does not loop over tasks (`per_task_conv`), those of images up to a side, or of few channels, as matrix
-products; cuDNN's own search for algorithms; one CUDA graph.
+and on top of the last: TF32; bfloat16 activations; convolutions whose second order does not loop over tasks
+(`per_task_conv`), those of images up to a side, or of few channels, as matrix products; cuDNN's own search for
+algorithms; one CUDA graph.
 Not among them: torch.compile, which cannot differentiate twice.
 
 What each gave at the paper's shape on an NVIDIA H200 (torch 2.11, n = 1 run, results/speed/maml-h200.json), against
 the float32 loop of 6.46 s: tasks at once 3.0x, our convolutions 3.3x, TF32 4.9x, matrix products up to a side of 8
-6.0x, one CUDA graph 12.1x (38 GiB); bfloat16 on top 14.5x (21 GiB); recomputed inner steps 3.8x (13.8 GiB, no graph).
-channels_last made the loop slower, and `higher` is 0.9x.
+6.0x, one CUDA graph 12.1x (38 GiB); bfloat16 on top 14.5x (21 GiB). channels_last made the loop slower, and `higher`
+is 0.9x.
 
 Prints for each the median seconds of a step, peak memory, speed relative to the float32 loop and to the loop of equal
 precision, and how far its gradient is from the float32 loop's. A way that runs out of memory says so; the others go on.
@@ -43,8 +43,9 @@ from script import Parser, positive, run, write_json
 from torch import Tensor
 from torch.func import functional_call
 
-from medi.methods.inner_steps import Clusterer, InnerSteps, label_pairs, pair_loss, rank_pairs
-from medi.methods.mm import MetaLoss, MMConfig
+from medi.methods.inner_steps import Clusterer, InnerSteps
+from medi.methods.mm import MM, MetaLoss
+from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
 from medi.nets import build, statistics_from
 from medi.nets.per_task_conv import batch_over_tasks
 from medi.runtime.devices import choose_device, describe_device, tensor_float32, wait_for
@@ -58,7 +59,6 @@ class Way:
 
     implementation: str  # loop, higher or batched
     precision: str = "float32"  # float32, tf32 or bfloat16
-    recompute: bool = False
     ours: bool = False  # convolutions of medi.nets.per_task_conv
     matmul: int = 0
     capture: bool = False
@@ -71,7 +71,7 @@ class Way:
         parts = ["tasks at once" if self.implementation == "batched" else self.implementation, self.precision]
         parts += ["our convolutions" + f", products up to {self.matmul}" * bool(self.matmul)] * self.ours
         parts += ["channels last"] * self.channels_last
-        parts += ["recomputed"] * self.recompute + ["autotuned"] * self.autotune + ["CUDA graph"] * self.capture
+        parts += ["autotuned"] * self.autotune + ["CUDA graph"] * self.capture
         return ", ".join(parts)
 
 
@@ -89,7 +89,6 @@ def ways(device: torch.device, images: bool) -> Iterator[Way]:
         yield Way("batched", precision)
     for precision in precisions:
         yield Way("batched", precision, ours=images)
-        yield Way("batched", precision, ours=images, recompute=True)
     if images:
         for precision in precisions[1:] or precisions:
             for side in (8, 32):
@@ -98,7 +97,6 @@ def ways(device: torch.device, images: bool) -> Iterator[Way]:
         for precision in precisions[1:]:
             for side in (0, 8) if images else (0,):
                 yield Way("batched", precision, ours=images, matmul=side, capture=True)
-        yield Way("batched", "bfloat16", ours=images, matmul=8 * images, recompute=True, capture=True)
         yield Way("batched", "tf32", ours=images, autotune=True)
         yield Way("batched", "bfloat16", ours=images, autotune=True)
 
@@ -114,13 +112,13 @@ def loop_step(model: Clusterer, batch: tuple[Tensor, ...], inner: InnerSteps, ch
         for _ in range(inner.steps):
             with torch.autocast(images.device.type, torch.bfloat16, half, cache_enabled=False):
                 embedded, logits = functional_call(model, parameters, (items[:shown],))
-            loss = pair_loss(logits.float(), rank_pairs(embedded.detach().float(), inner.top))
+            loss = likelihood_loss(logits.float(), rank_pairs(embedded.detach().float(), inner.top))
             gradients = torch.autograd.grad(loss, list(parameters.values()), create_graph=True)
             parameters = {n: p - inner.rate * g for (n, p), g in zip(parameters.items(), gradients, strict=True)}
         autocast = torch.autocast(images.device.type, torch.bfloat16, half, cache_enabled=False)
         with autocast, statistics_from(model, shown):
             _, logits = functional_call(model, parameters, (items,))
-        (pair_loss(logits[shown:].float(), label_pairs(asked[task])) / tasks).backward()
+        (likelihood_loss(logits[shown:].float(), label_pairs(asked[task])) / tasks).backward()
 
 
 def higher_step(model: Clusterer, batch: tuple[Tensor, ...], inner: InnerSteps) -> None:
@@ -134,23 +132,23 @@ def higher_step(model: Clusterer, batch: tuple[Tensor, ...], inner: InnerSteps) 
         with higher.innerloop_ctx(model, plain, copy_initial_weights=False) as (adapted, steps):
             for _ in range(inner.steps):
                 embedded, logits = adapted(images[task, :shown])
-                steps.step(pair_loss(logits, rank_pairs(embedded.detach(), inner.top)))
+                steps.step(likelihood_loss(logits, rank_pairs(embedded.detach(), inner.top)))
             with statistics_from(adapted, shown):
                 _, logits = adapted(images[task])
-            (pair_loss(logits[shown:], label_pairs(asked[task])) / tasks).backward()
+            (likelihood_loss(logits[shown:], label_pairs(asked[task])) / tasks).backward()
 
 
 def prepare(way: Way, model: Clusterer, batch: tuple[Tensor, ...], inner: InnerSteps) -> Callable[[int | None], None]:
     """A function that does the meta-step on the first so many tasks; what can be done once is done here."""
     precision = "bfloat16" if way.precision == "bfloat16" else "float32"
-    inner = replace(inner, precision=precision, recompute=way.recompute)
+    inner = replace(inner, precision=precision)
     batch_over_tasks(model, way.matmul, on=way.ours)
     model.to(memory_format=torch.channels_last if way.channels_last else torch.contiguous_format)
     if way.implementation == "loop":
         return lambda tasks: loop_step(model, tuple(t[:tasks] for t in batch), inner, way.channels_last)
     if way.implementation == "higher":
         return lambda tasks: higher_step(model, tuple(t[:tasks] for t in batch), inner)
-    loss: Callable[..., Any] = MetaLoss(model, MMConfig(inner=inner))
+    loss: Callable[..., Any] = MetaLoss(model, MM(inner=inner), way=model.head.out_features)
     if way.capture:
         loss = torch.cuda.make_graphed_callables(loss, batch)
     return lambda tasks: loss(*batch).backward()

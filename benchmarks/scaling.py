@@ -22,24 +22,23 @@ from time import perf_counter, process_time
 
 import torch
 import torch.distributed as dist
-from medi.methods.mm_config import MMConfig
 from script import Parser, positive, run, write_json
 
 import medi
 from medi.data.benchmarks import load
-from medi.methods import MM, MP, Plan
+from medi.methods import Plan
 from medi.methods.inner_steps import InnerSteps
-from medi.methods.mp import MPConfig
+from medi.methods.mm import MM
+from medi.methods.mp import MP
 from medi.runtime import ranks
 from medi.train.loop import _Run
 from medi.train.schedule import Schedule
 
 WARM_UP, STEPS = 2, 8
 METHODS = {
-    "mp, Conv-4, 400 images a step": (MP, MPConfig(images=400, schedule=Schedule(WARM_UP + STEPS))),
-    "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": (
-        MM,
-        MMConfig(tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(WARM_UP + STEPS, precision="float32")),
+    "mp, Conv-4, 400 images a step": MP(images=400, schedule=Schedule(WARM_UP + STEPS)),
+    "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": MM(
+        tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(WARM_UP + STEPS, precision="float32")
     ),
 }
 MESSAGES = {"4 B": 1, "450 kB": 112_500, "45 MB": 11_250_000}
@@ -60,9 +59,9 @@ def work() -> None:
     with ranks.joined(torch.device("cpu")):
         known, plan = load("glyphs").known, Plan(way=5, observations=5)
         figures = {}
-        for name, (method, config) in METHODS.items():
+        for name, method in METHODS.items():
             moments.clear()
-            method(config).fit(known, plan)
+            method.fit(known, plan)
             steps = list(pairwise(moments[WARM_UP - 1 :]))
             figures[f"{name}, seconds a step"] = median(after[0] - before[0] for before, after in steps)
             mine = torch.tensor([median(after[1] - before[1] for before, after in steps)], dtype=torch.float64)

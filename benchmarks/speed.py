@@ -21,15 +21,17 @@ import torch
 from script import Parser, run, write_json
 from sklearn.cluster import KMeans
 
-import medi
 from medi.bench.grid import REGIMES, Run
 from medi.bench.score import draw_questions, score_regimes
 from medi.data.augment import augment
-from medi.data.benchmarks import load
+from medi.data.benchmarks import Benchmark, load
+from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.embedding import EmbeddingLearner, Grouping
-from medi.methods.mp import MP, MPConfig, prototype_loss
+from medi.methods.embedding import Grouping
+from medi.methods.kmeans import KMeans
+from medi.methods.mp import MP
+from medi.methods.prototypes import prototype_loss
 from medi.metrics import score_episodes
 from medi.nets import build
 from medi.runtime.context import Context
@@ -42,9 +44,8 @@ WAY, SHOTS, QUERIES = 5, 5, 15
 
 def ours_per_second(known: ImageSet, plan: Plan, steps: int, tasks: int) -> float:
     """Episodes a second of the training loop as it is, first steps (warm-up) not counted."""
-    config = MPConfig(images=100 * tasks, schedule=Schedule(steps=steps))
-    MP(MPConfig(images=100 * tasks, schedule=Schedule(steps=max(5, steps // 10)))).fit(known, plan)
-    learner = MP(config).fit(known, plan)
+    MP(images=100 * tasks, schedule=Schedule(steps=max(5, steps // 10))).fit(known, plan)
+    learner = MP(images=100 * tasks, schedule=Schedule(steps=steps)).fit(known, plan)
     return steps * tasks / learner.training_seconds
 
 
@@ -80,9 +81,8 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     labels = torch.arange(way * 3).repeat_interleave(40).to(device)
     pool = ImageSet(features, labels, tuple(map(str, range(way * 3))))
     plan = Plan(way, SHOTS, equal_sizes=True, context=Context(device))
-    learner = EmbeddingLearner(lambda x: x, pool, plan, Grouping(balanced=True))
-    facts = medi.data.facts.BENCHMARKS["glyphs"]
-    benchmark = medi.data.benchmarks.Benchmark(facts, pool, pool)
+    learner = KMeans(grouping=Grouping(balanced=True)).fit(pool, plan)
+    benchmark = Benchmark(facts_of("glyphs"), pool, pool)
     run = Run("glyphs", "mp", "default", "uniform", way, SHOTS, "honest", "episode", 0)
     warm = draw_questions(benchmark, run, 4)
     questions = draw_questions(benchmark, run, episodes)

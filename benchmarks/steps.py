@@ -25,10 +25,11 @@ from torch import Tensor, nn
 
 from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
-from medi.methods.pretraining import LabelLoss, turned
+from medi.methods.pretraining import turned
 from medi.methods.rs_loss import JointLoss, TwoHeads
 from medi.nets import build, last_stage, place
 from medi.runtime.devices import choose_device, describe_device, mixed_precision, wait_for
+from medi.train.classifier import Classifier, _LabelLoss
 from medi.train.cuda_graph import replayed
 from medi.train.schedule import Schedule
 
@@ -48,14 +49,14 @@ class Step:
 def rotations(images: Tensor) -> Step:
     """RotNet."""
     network = place(build("resnet18", tuple(images.shape[1:]), seed=0), images.device)
-    model = nn.Sequential(network, nn.Linear(network.width, 4).to(images.device))
+    model = Classifier(network, nn.Linear(network.width, 4).to(images.device))
     turns = torch.arange(4, device=images.device).repeat_interleave(64)
 
     def batch(generator: torch.Generator) -> tuple[Tensor, ...]:
         items = torch.randint(len(images), (256,), generator=generator, device=images.device)
         return turned(augment(images[items], CHANGES, generator)), turns
 
-    return Step(model, LabelLoss(model), batch)
+    return Step(model, _LabelLoss(model), batch)
 
 
 def joint(images: Tensor) -> Step:

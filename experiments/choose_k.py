@@ -32,7 +32,7 @@ from medi.data.imageset import ImageSet
 from medi.discovery.count import Pool, by_silhouette, calibrate, estimate
 from medi.errors import InputError
 from medi.methods.base import Plan
-from medi.methods.mp import MP, MPConfig
+from medi.methods.mp import MP
 from medi.runtime.context import Context
 from medi.runtime.files import append_to_journal, make_folder, read_journal
 from medi.runtime.progress import Reporter
@@ -40,7 +40,7 @@ from medi.train.schedule import Schedule
 
 WAYS, SIZES = (5, 10, 20), (3, 5, 10, 20)
 KEPT, PROBE_CLASSES, PROBE_ITEMS = 30, 10, 10
-CONFIG = MPConfig(queries=5, images=200, schedule=Schedule(steps=150, rate=3e-3))
+METHOD = MP(queries=5, images=200, schedule=Schedule(steps=150, rate=3e-3))
 
 
 def embed(name: str, folder: Path | None) -> tuple[Pool, Pool]:
@@ -50,7 +50,7 @@ def embed(name: str, folder: Path | None) -> tuple[Pool, Pool]:
     order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(0)).tolist()
     half = known.n_classes // 2
     plan = Plan(way=20, observations=5, queries=5, augmentation=benchmark.facts.augmentation, context=context)
-    learner = MP(CONFIG).fit(known.of_classes(order[:half]), plan)
+    learner = METHOD.fit(known.of_classes(order[:half]), plan)
 
     def pool(classes: ImageSet) -> Pool:
         g = torch.Generator().manual_seed(1)
@@ -171,7 +171,7 @@ def main(parser: Parser) -> None:
                 continue
             for method, figures in measure(known, novel, way, size, options.episodes).items():
                 setting = {"dataset": options.dataset, "way": way, "size": size, "method": method}
-                row = setting | figures | {"episodes": options.episodes, "training": asdict(CONFIG.schedule)}
+                row = setting | figures | {"episodes": options.episodes, "training": asdict(METHOD.schedule)}
                 append_to_journal(options.out, row | describe_run(torch.device("cpu")))
                 print(setting, {name: round(v, 2) for name, v in figures.items() if v is not None}, flush=True)
 

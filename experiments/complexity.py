@@ -62,7 +62,7 @@ def measure_training(
     entry: Entry, known: ImageSet, shape: Shape, repeats: int
 ) -> tuple[list[dict[str, Any]], Learner | None]:
     """Costs of a step of each stage that is trained before any bag, and the learner."""
-    device, config, plan = known.images.device, entry.config(shape), shape.plan(known.images.device)
+    device, method, plan = known.images.device, entry.method(shape), shape.plan(known.images.device)
     flops: dict[str, int] = {}
     stages: list[dict[str, Any]] = []
 
@@ -73,14 +73,14 @@ def measure_training(
         if run.title not in flops:
             counted(run)
         costs = figures(flops[run.title], peak(run.train_step, device), clock(run.train_step, device, repeats))
-        images = entry.images(config, shape, run.title)
+        images = entry.images(method, shape, run.title)
         stages.append({"stage": run.title, "steps": run.schedule.steps, "images": images} | costs)
 
     if device.type == "cuda":  # what is counted is not recorded as a CUDA graph, what is timed must be
         with in_place_of_loops(counted):
-            entry.make(config).fit(known, plan)
+            method.fit(known, plan)
     with in_place_of_loops(measured):
-        learner = entry.make(config).fit(known, plan)
+        learner = method.fit(known, plan)
     return stages, learner
 
 
@@ -169,7 +169,7 @@ def step_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[s
 def discovery_at(entry: Entry, known: ImageSet, shape: Shape, repeats: int) -> dict[str, float]:
     """Costs of a discovery by an untrained network: they are those of a trained one."""
     with in_place_of_loops(lambda run: None):
-        learner = entry.make(entry.config(shape)).fit(known, shape.plan(known.images.device))
+        learner = entry.method(shape).fit(known, shape.plan(known.images.device))
     return measure_discovery(entry, learner, shape, known.images.device, repeats, whole=False)
 
 

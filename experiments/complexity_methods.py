@@ -1,4 +1,4 @@
-"""What `complexity.py` measures: sizes of work, and the methods with their configs at each size."""
+"""What `complexity.py` measures: sizes of work, and the methods with their settings at each size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from medi.methods.recipe import Recipe, Tasks
 
 from medi.data.facts import BENCHMARKS
 from medi.data.imageset import ImageSet
@@ -16,20 +15,21 @@ from medi.methods.cata_views import CONFIGS as VIEWS
 from medi.methods.cata_views import ViewsConfig, find_views
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
-from medi.methods.kmeans import KMeans, KMeansConfig
+from medi.methods.kmeans import KMeans
 from medi.methods.mcl import MCL
-from medi.methods.medi import READINGS, Medi, MediConfig
-from medi.methods.mm import MM, MMConfig
-from medi.methods.mp import MP, MPConfig
-from medi.methods.pretraining import CPU
+from medi.methods.medi import Medi, Member, supervised
+from medi.methods.mm import MM
+from medi.methods.mp import MP
+from medi.methods.pretraining import Pretraining
+from medi.methods.published import CPU
+from medi.methods.readout import Readout
 from medi.methods.rs import RS
 from medi.runtime.context import Context
+from medi.train.schedule import Schedule
 
 NETWORK, ITEM = "conv4", (3, 32, 32)
 CLASSES, EACH = 20, 80
 """The random known images: enough for tasks of four times the way, or of four times the images."""
-RECIPE = Recipe(NETWORK, tasks=Tasks())
-"""How medi's network learns: cross-entropy on known classes and their rotations, then tasks."""
 AXES = {"tasks": "tasks", "way": "way", "images": "images", "inner steps": "inner"}
 """What is doubled, and the field of `Shape` that holds it."""
 
@@ -45,7 +45,7 @@ class Shape:
         queries: Of each class.
         inner: Gradient steps on a task's observations.
         images: Factor on the images of each class, or of a batch.
-        small: Use the configs made for a CPU.
+        small: Use the settings made for a CPU.
     """
 
     tasks: int = 16
@@ -57,8 +57,8 @@ class Shape:
     small: bool = False
 
     @property
-    def config(self) -> str:
-        """Name of the baselines' configs."""
+    def preset(self) -> str:
+        """Name of the baselines' settings."""
         return "cpu" if self.small else "default"
 
     @property
@@ -82,11 +82,11 @@ GROWTH = {False: Shape(tasks=8, inner=5), True: Shape(1, 3, 3, 5, 2, small=True)
 """What the table is about, and where growth starts: by whether the small shape is asked for."""
 
 
+@dataclass(frozen=True)
 class Cata:
     """CATA's network, which finds the views that MM and MP draw tasks from."""
 
-    def __init__(self, config: ViewsConfig) -> None:
-        self.config = config
+    config: ViewsConfig
 
     def fit(self, known: ImageSet, plan: Plan) -> None:
         """Train the network and find all views; nothing is discovered."""
@@ -98,111 +98,121 @@ class Entry:
     """A method to measure.
 
     Attributes:
-        make: From a config to something with `fit(known, plan)`.
-        config: For a shape.
-        images: How many a training step sees, for a config, a shape and the title of a stage.
+        method: From a shape to something with `fit(known, plan)`.
+        images: How many a training step sees, for a method, a shape and the title of a stage.
         training: Of `AXES`, those that a training step depends on.
         discovery: Those that a discovery depends on.
     """
 
-    make: Callable[[Any], Any]
-    config: Callable[[Shape], Any]
+    method: Callable[[Shape], Any]
     images: Callable[[Any, Shape, str], int]
     training: tuple[str, ...]
     discovery: tuple[str, ...]
 
 
-def of_tasks(config: Any, shape: Shape, stage: str = "") -> int:
+def of_tasks(method: Any, shape: Shape, stage: str = "") -> int:
     """Images of a step of whole tasks."""
     return shape.tasks * shape.way * shape.of_a_class
 
 
-def of_batch(config: Any, shape: Shape, stage: str = "") -> int:
-    """Images of a step of single images."""
-    return int(config.batch)
+def of_views(method: Cata, shape: Shape, stage: str) -> int:
+    """Images of a step of CATA's network."""
+    return method.config.batch
 
 
-def of_recipe(config: MediConfig, shape: Shape, stage: str) -> int:
-    """Images of a step of either stage of medi."""
-    recipe = config.members[0]
-    stages = {"medi-supervised": (recipe.supervised, "batch"), "medi-tasks": (recipe.tasks, "images")}
-    return int(getattr(*stages[stage]))
+def of_medi(method: Medi, shape: Shape, stage: str) -> int:
+    """Images of a step of either stage of medi, which are named for what they teach."""
+    batches = {one.kind: one.batch for one in method.members[0].stages}
+    return batches[stage]
 
 
-def of_start(config: Any, shape: Shape, stage: str = "") -> int:
-    """Images of a step of the first stage of DTC and RS."""
-    return int(config.start.batch)
+def of_pretraining(method: Any, shape: Shape, stage: str) -> int:
+    """Images of a step of the stages of K-means, DTC and RS."""
+    return int(method.supervised_batch if stage == "last-stage" else method.pretraining.batch)
 
 
-def of_pairs(config: Any, shape: Shape, stage: str = "") -> int:
+def of_pairs(method: KCL | MCL, shape: Shape, stage: str) -> int:
     """Images of a step of the similarity network."""
-    return min(config.similarity.classes, CLASSES) * int(config.similarity.each)
+    return min(method.similarity.classes, CLASSES) * method.similarity.each
 
 
-def cata_config(shape: Shape) -> ViewsConfig:
-    """CATA's config."""
-    config = VIEWS[shape.config]
-    return replace(config, network=NETWORK, batch=shape.images * config.batch)
+def cata_at(shape: Shape) -> Cata:
+    """CATA."""
+    config = VIEWS[shape.preset]
+    return Cata(replace(config, network=NETWORK, batch=shape.images * config.batch))
 
 
-def kmeans_config(shape: Shape) -> KMeansConfig:
-    """K-means on features of a classifier of the known classes; on a CPU, the baselines' classifier."""
-    config = KMeans.presets["features"]
-    batch, schedule = (CPU.batch, CPU.schedule) if shape.small else (config.batch, config.schedule)
-    return replace(config, network=NETWORK, batch=shape.images * batch, schedule=schedule)
+def mm_at(shape: Shape) -> MM:
+    """MM without pretraining, clusters read off its head, with the tasks and inner steps of a shape."""
+    method = replace(MM.presets["cpu"], prototypes=0.0, readout="head") if shape.small else MM()
+    return replace(method, network=NETWORK, tasks=shape.tasks, inner=replace(method.inner, steps=shape.inner))
 
 
-def mp_config(shape: Shape) -> MPConfig:
-    """MP's config with the tasks of a shape."""
-    return replace(MP.presets[shape.config], network=NETWORK, queries=None, images=of_tasks(None, shape))
+def mp_at(shape: Shape) -> MP:
+    """MP with the tasks of a shape."""
+    return replace(MP.presets[shape.preset], network=NETWORK, queries=None, images=of_tasks(None, shape))
 
 
-def mm_config(shape: Shape) -> MMConfig:
-    """MM's config with the tasks and inner steps of a shape."""
-    config = MM.presets["cpu" if shape.small else "pairs"]
-    return replace(config, network=NETWORK, tasks=shape.tasks, inner=replace(config.inner, steps=shape.inner))
-
-
-def medi_config(shape: Shape) -> MediConfig:
-    """The config of medi: one network that learns by `RECIPE`, shifted views of images, clusters of equal size.
+def medi_at(shape: Shape) -> Medi:
+    """One network that learns classes and their rotations, then tasks; shifted views of images.
 
     On a CPU its stages are the baselines' classifier and MP's tasks. Its tasks have a size of their own.
     """
-    classifier, tasks = RECIPE.supervised, RECIPE.tasks
     if shape.small:
-        classifier = replace(classifier, batch=CPU.batch, schedule=CPU.schedule)
-        tasks = Medi.presets["cpu"].members[0].tasks
-    classifier = replace(classifier, batch=shape.images * classifier.batch)
-    tasks = replace(
-        tasks, **{name: shape.images * getattr(tasks, name) for name in ("observations", "queries", "images")}
-    )
-    return MediConfig((replace(RECIPE, supervised=classifier, tasks=tasks),), *READINGS["views"])
+        classes, (tasks,) = CPU, Medi.presets["cpu"].members[0].stages
+    else:
+        classes = supervised(1500)
+        tasks = Pretraining("prototypes", batch=400, queries=15, temperature=16.0, schedule=Schedule(400, rate=3e-4))
+    tasks = replace(tasks, observations=shape.images * tasks.observations, queries=shape.images * tasks.queries)
+    stages = tuple(replace(one, network=NETWORK, batch=shape.images * one.batch) for one in (classes, tasks))
+    return Medi((Member(stages),), Readout(shift=1))
 
 
-def published_config(method: Any, first: str, size: str) -> Callable[[Shape], Any]:
-    """A published method's config with our network and `size` of its first stage times the shape's images."""
+def kmeans_at(shape: Shape) -> KMeans:
+    """K-means on features of a classifier of the known classes; on a CPU, the baselines' classifier."""
+    return with_network(KMeans(CPU) if shape.small else KMeans.presets["features"], shape)
 
-    def config(shape: Shape) -> Any:
-        whole = method.presets[shape.config]
-        stage = getattr(whole, first)
-        scaled = replace(stage, network=NETWORK, **{size: shape.images * getattr(stage, size)})
-        return replace(whole, **{first: scaled})
 
-    return config
+def pairs_at(method: type[KCL | MCL]) -> Callable[[Shape], KCL | MCL]:
+    """KCL or MCL with our network."""
+
+    def at(shape: Shape) -> KCL | MCL:
+        whole = method.presets[shape.preset]
+        judge = replace(whole.similarity, network=NETWORK, each=shape.images * whole.similarity.each)
+        return replace(whole, similarity=judge)
+
+    return at
+
+
+def dtc_at(shape: Shape) -> DTC:
+    """DTC with our network."""
+    return with_network(DTC.presets[shape.preset], shape)
+
+
+def rs_at(shape: Shape) -> RS:
+    """RS with our network; both stages before the bag grow."""
+    method = with_network(RS.presets[shape.preset], shape)
+    return replace(method, supervised_batch=shape.images * method.supervised_batch)
+
+
+def with_network(method: Any, shape: Shape) -> Any:
+    """A method whose pretraining has our network, in batches that grow with the shape's images."""
+    before = method.pretraining
+    return replace(method, pretraining=replace(before, network=NETWORK, batch=shape.images * before.batch))
 
 
 # Axes of a step on a batch and of a step on tasks; axes of a discovery without and with steps on the bag.
 BATCH, TASKS = ("images",), ("tasks", "way", "images")
 BAG, STEPS = ("way", "images"), ("way", "images", "inner steps")
 METHODS: Mapping[str, Entry] = {
-    "CATA": Entry(Cata, cata_config, of_batch, BATCH, ()),
-    "MM": Entry(MM, mm_config, of_tasks, (*TASKS, "inner steps"), STEPS),
-    "MP": Entry(MP, mp_config, of_tasks, TASKS, BAG),
-    "medi": Entry(Medi, medi_config, of_recipe, BATCH, BAG),
-    "K-means on pixels": Entry(KMeans, lambda s: KMeansConfig(), lambda config, shape, stage: 0, (), BAG),
-    "K-means": Entry(KMeans, kmeans_config, of_batch, BATCH, BAG),
-    "KCL": Entry(KCL, published_config(KCL, "similarity", "each"), of_pairs, BATCH, STEPS),
-    "MCL": Entry(MCL, published_config(MCL, "similarity", "each"), of_pairs, BATCH, STEPS),
-    "DTC": Entry(DTC, published_config(DTC, "start", "batch"), of_start, BATCH, STEPS),
-    "RS": Entry(RS, published_config(RS, "start", "batch"), of_start, BATCH, STEPS),
+    "CATA": Entry(cata_at, of_views, BATCH, ()),
+    "MM": Entry(mm_at, of_tasks, (*TASKS, "inner steps"), STEPS),
+    "MP": Entry(mp_at, of_tasks, TASKS, BAG),
+    "medi": Entry(medi_at, of_medi, BATCH, BAG),
+    "K-means on pixels": Entry(lambda shape: KMeans(), lambda method, shape, stage: 0, (), BAG),
+    "K-means": Entry(kmeans_at, of_pretraining, BATCH, BAG),
+    "KCL": Entry(pairs_at(KCL), of_pairs, BATCH, STEPS),
+    "MCL": Entry(pairs_at(MCL), of_pairs, BATCH, STEPS),
+    "DTC": Entry(dtc_at, of_pretraining, BATCH, STEPS),
+    "RS": Entry(rs_at, of_pretraining, BATCH, STEPS),
 }

@@ -69,7 +69,7 @@ def worlds() -> dict[str, tuple[ImageSet, ImageSet, Encoder]]:
     half = glyphs.known.n_classes // 2
     first, second = glyphs.known.of_classes(range(half)), glyphs.known.of_classes(range(half, glyphs.known.n_classes))
     plan = Plan(way=20, observations=5, augmentation=glyphs.facts.augmentation, context=Context(reporter=Reporter()))
-    conv4 = MP(MP.preset("cpu")).fit(first, plan).encode
+    conv4 = MP.preset("cpu").fit(first, plan).encode
     g = torch.Generator().manual_seed(0)
     shuffled = replace(second, labels=second.labels[torch.randperm(len(second), generator=g)])
     grey = replace(rules.novel, images=rules.novel.images.float().mean(1, keepdim=True).to(torch.uint8))

@@ -14,9 +14,10 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 from torch.nn.functional import pad
 
-from medi.data.imageset import ImageSet
+from medi.cluster.groups import group_means
 from medi.discovery.discover import DiscoveryConfig
-from medi.discovery.held_out import Choice, choose, fit, group, make_splits
+from medi.discovery.grouping import group
+from medi.discovery.held_out import Choice, choose, fit, make_splits
 from medi.discovery.recogniser import Recognised
 from medi.discovery.rejection import DRAWS, corrected_distances, handful
 from medi.discovery.representations import Representation, class_means
@@ -112,8 +113,7 @@ def compare_rules(world: World, observations: int, seed: int) -> list[dict[str, 
     represent = fit(choice.representation, known, config, context)
     points, k = represent(observed.images), world.novel
     labels = torch.from_numpy(group(points, k, choice.clustering, torch.Generator().manual_seed(seed)))
-    groups = class_means(ImageSet(points, labels, ("",) * k))
-    centres = torch.cat([groups, class_means(known, represent)])
+    centres = torch.cat([group_means(points, labels, k), class_means(known, represent)])
     sizes = torch.cat([torch.bincount(labels), torch.bincount(known.labels)])
     distances = corrected_distances(represent(new.images), centres, sizes)
     found = list(examples(choice, observations))

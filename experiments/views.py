@@ -30,13 +30,13 @@ from medi.bench.run import describe_run
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import QUERIES
 from medi.errors import InputError
-from medi.methods.cata_views import ViewsConfig, find_views, mean_cosine, train_views, views_config
+from medi.methods.base import Plan
+from medi.methods.cata_views import ViewsConfig, find_views, mean_cosine, train_views
 from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
 from medi.runtime.context import Context
 from medi.runtime.devices import choose_device
 from medi.runtime.files import append_to_journal, make_folder, read_journal
 from medi.runtime.progress import Reporter
-from medi.tasks import VIEWS
 from medi.tasks.cata import CataSampler
 
 SHOWN = 24
@@ -47,16 +47,32 @@ OBSERVATIONS = 5
 
 
 def study_views(
-    datasets: Sequence[str], out: Path, *, seeds: int, device: torch.device, reporter: Reporter
+    datasets: Sequence[str],
+    out: Path,
+    *,
+    seeds: int,
+    device: torch.device,
+    reporter: Reporter,
+    paper: ViewsConfig | None = None,
 ) -> list[dict[str, Any]]:
-    """A line of `views.jsonl` for each dataset, seed and kind of view; a picture for each dataset and kind."""
+    """A line of `views.jsonl` for each dataset, seed and kind of view; a picture for each dataset and kind.
+
+    Args:
+        datasets: Names of benchmarks.
+        out: Folder for rows, models and pictures.
+        seeds: How many.
+        device: Where networks are trained.
+        reporter: Shows progress.
+        paper: Settings of the network as the paper has it; None for those that `medi bench run` uses.
+    """
     journal = make_folder(out) / "views.jsonl"
     rows = {(row["dataset"], row["seed"], row["kind"]): row for row in read_journal(journal)}
     for name in datasets:
         benchmark = load(name, device)
         for seed in range(seeds):
-            for kind, config in kinds_of_views(name).items():
-                context = Context(device, seed, out / "models", reporter)
+            context = Context(device, seed, out / "models", reporter)
+            kinds = kinds_of_views(paper or Plan.of(benchmark, OBSERVATIONS, context=context).views)
+            for kind, config in kinds.items():
                 if (name, seed, kind) not in rows:
                     rows[name, seed, kind] = {"kind": kind} | study(benchmark, config, context)
                     append_to_journal(journal, rows[name, seed, kind])
@@ -65,13 +81,12 @@ def study_views(
     return [row for key, row in rows.items() if key[0] in datasets and key[1] < seeds]
 
 
-def kinds_of_views(dataset: str) -> dict[str, ViewsConfig]:
+def kinds_of_views(paper: ViewsConfig) -> dict[str, ViewsConfig]:
     """The views that are compared: the paper's, without its orthogonality term, and with heads that specialise."""
-    paper = views_config(dataset)
     return {
         "paper": paper,
         "without-term": replace(paper, orthogonality=0.0),
-        "specialised": replace(paper, **VIEWS["specialised"]),
+        "specialised": replace(paper, specialise=0.5),
     }
 
 

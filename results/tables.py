@@ -10,11 +10,12 @@ from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
-from medi.bench.figures import COMPARED, title_of
+from medi.bench.figures import COMPARED
 from medi.bench.grid import ALL
 from medi.bench.published import best_published, published, published_by_authors
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
+from medi.names import title_of
 
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
 NOT_YET = "Not measured yet.\n"

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from medi import demo
-from medi.methods import MP
+from medi.methods.mp import MP
 from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
 
 

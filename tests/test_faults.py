@@ -31,8 +31,8 @@ from medi.data.imageset import ImageSet
 from medi.discovery import assign, run
 from medi.discovery.assign import run_assign
 from medi.errors import InputError
-from medi.methods import MP
-from medi.methods.mp import MPConfig, SupervisedStart
+from medi.methods.mp import MP
+from medi.methods.pretraining import Pretraining
 from medi.photos import encode_folder
 from medi.photos.cache import PhotoCache
 from medi.report.page import render
@@ -65,10 +65,10 @@ def some_classes(count: int, seed: int) -> ImageSet:
 @pytest.fixture(autouse=True)
 def small_grid(monkeypatch):
     """Two stages of training with a checkpoint every other step, on images that take no time."""
-    start = SupervisedStart(batch=20, schedule=Schedule(steps=6))
-    config = MPConfig(queries=2, images=12, start=start, schedule=Schedule(steps=8))
+    before = Pretraining(network="conv4", batch=20, schedule=Schedule(steps=6))
+    tiny = MP(queries=2, images=12, pretraining=before, schedule=Schedule(steps=8))
     benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
-    monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": config})
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": tiny})
     monkeypatch.setattr(bench_run, "load", lambda name, device: benchmark)
     monkeypatch.setattr(bench_run, "Context", lambda **options: Context(**options, checkpoint_seconds=0))
     monkeypatch.setattr(_Run, "LOG_EVERY", 2)
@@ -376,8 +376,7 @@ def command(out: Path, stderr: Path) -> None:
 
 @pytest.fixture
 def tiny_is_default(monkeypatch):
-    monkeypatch.setattr(MP, "presets", {**MP.presets, "default": MP.presets["tiny"]})
-    monkeypatch.setattr(MP, "chosen", {})
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "rules": MP.presets["tiny"]})
 
 
 @pytest.mark.usefixtures("tiny_is_default")

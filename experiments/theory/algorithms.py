@@ -20,7 +20,7 @@ from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps, adapt, outer_loss, respond
-from medi.methods.mp import prototype_loss
+from medi.methods.prototypes import prototype_loss
 from medi.metrics import score_episodes
 from medi.nets import build, seeded
 from medi.runtime.context import Context
@@ -89,7 +89,7 @@ class MetaAlgorithm(ABC):
             )
 
         schedule = Schedule(self.training.steps, self.training.rate, precision="float32")
-        train(model, loss, schedule, Context(seed=self.seed), title="stability", settings={})
+        train(model, loss, schedule, Context(seed=self.seed), title="stability", identity={})
         return model
 
     @torch.no_grad()

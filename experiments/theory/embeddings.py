@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-from torch import Tensor
 
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import unknown_name
 from medi.methods.base import Plan
-from medi.methods.embedding import EmbeddingLearner, Grouping
-from medi.methods.kmeans import KMeans, KMeansConfig, pixels
-from medi.methods.mp import MP, MPConfig
-from medi.nets import build
-from medi.nets.embed import network_encoder
+from medi.methods.embedding import EmbeddingLearner, EmbeddingMethod, Grouping
+from medi.methods.kmeans import KMeans
+from medi.methods.mp import MP
+from medi.methods.pretraining import Pretraining
+from medi.nets import Network, build, place
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
-
-Encoder = Callable[[Tensor], Tensor]
 
 KINDS = ("pixels", "random", "supervised", "meta")
 """Raw pixels; the network as it is before training; under cross-entropy; under MP's tasks."""
@@ -48,6 +43,18 @@ class Recipe:
     temperature: float = 16.0
 
 
+@dataclass(frozen=True)
+class RandomNetwork(EmbeddingMethod):
+    """A network as it is before training."""
+
+    network: str
+
+    def learn(self, known: ImageSet, plan: Plan) -> Network:
+        """The untrained network."""
+        context = plan.context
+        return place(build(self.network, tuple(known.images.shape[1:]), seed=context.seed), context.device)
+
+
 def learn(
     kind: str, known: ImageSet, recipe: Recipe, context: Context, *, way: int, augmentation: Augmentation
 ) -> EmbeddingLearner:
@@ -65,26 +72,26 @@ def learn(
         augmentation: What leaves the class of an image alone.
     """
     plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, equal_sizes=True, context=context)
+    return method_for(kind, recipe).make_learner(known, plan)
+
+
+def method_for(kind: str, recipe: Recipe) -> EmbeddingMethod:
+    """The method that ends in the transformation of a kind."""
     grouping = Grouping(balanced=True)
     schedule = Schedule(steps=recipe.steps, rate=recipe.rate)
     match kind:
         case "pixels":
-            return EmbeddingLearner(pixels, known, plan, grouping)
+            return KMeans(grouping=grouping)
         case "random":
-            network = build(recipe.network, tuple(known.images.shape[1:]), seed=context.seed)
-            return EmbeddingLearner(network_encoder(network, context.device), known, plan, grouping, recipe.network)
+            return RandomNetwork(recipe.network, grouping=grouping)
         case "supervised":
-            learner = KMeans(KMeansConfig(recipe.network, recipe.batch, schedule, grouping)).fit(known, plan)
+            return KMeans(Pretraining("classes", recipe.network, recipe.batch, schedule), grouping=grouping)
         case "meta":
-            config = MPConfig(
+            return MP(
                 recipe.network,
                 images=recipe.batch,
                 temperature=recipe.temperature,
                 schedule=schedule,
                 grouping=grouping,
             )
-            learner = MP(config).fit(known, plan)
-        case _:
-            raise unknown_name("kind of embedding", kind, KINDS)
-    assert isinstance(learner, EmbeddingLearner)  # both methods end in an encoder
-    return learner
+    raise unknown_name("kind of embedding", kind, KINDS)

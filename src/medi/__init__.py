@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from medi.bench.score import evaluate
     from medi.estimator import MetaDiscovery
 
-__all__ = ["MetaDiscovery", "__version__"]
+__all__ = ["MetaDiscovery", "__version__", "evaluate"]
 
 __version__ = "0.1.0"
 
@@ -20,8 +21,12 @@ def __getattr__(name: str) -> Any:
         from medi.estimator import MetaDiscovery
 
         return MetaDiscovery
+    if name == "evaluate":
+        from medi.bench.score import evaluate
+
+        return evaluate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "MetaDiscovery"])
+    return sorted({*globals(), *__all__})

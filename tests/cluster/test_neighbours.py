@@ -1,13 +1,10 @@
-"""Moves towards neighbours, and agreement with them: against scikit-learn and loops, and by their promises."""
+"""Moves towards neighbours: against their formula written with loops, and by their promises."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.neighbors import NearestNeighbors
 
-from medi.cluster.neighbours import agreement, nearest, towards_neighbours
+from medi.cluster.neighbours import towards_neighbours
 from medi.errors import InputError
 
 
@@ -59,57 +56,3 @@ def test_what_cannot_be_moved_says_why(bad):
     good = {"points": some_points(1, 4, 2), "neighbours": 2, "pull": 0.5, "moves": 1} | bad
     with pytest.raises(InputError, match="at least 1 neighbour"):
         towards_neighbours(good.pop("points"), **good)
-
-
-def test_the_nearest_points_are_those_of_scikit_learn_however_many_rows_at_a_time(monkeypatch):
-    points = some_points(50, 3)
-    expected = NearestNeighbors(n_neighbors=4).fit(points.numpy()).kneighbors(return_distance=False)
-    assert np.array_equal(nearest(points, 4), expected)
-    monkeypatch.setattr("medi.cluster.neighbours.episodes_at_once", lambda *_: 7)
-    assert np.array_equal(nearest(points, 4), expected)
-
-
-def test_a_point_is_not_its_own_neighbour_even_beside_a_copy_of_itself():
-    points = torch.zeros(5, 2, dtype=torch.float64)
-    assert (nearest(points, 4).sort().values == torch.tensor([[j for j in range(5) if j != i] for i in range(5)])).all()
-
-
-@pytest.mark.parametrize("count", [0, 5])
-def test_more_neighbours_than_there_are_or_none_are_refused(count):
-    with pytest.raises(InputError, match=f"{count} neighbours of 5 points"):
-        nearest(some_points(5, 2), count)
-
-
-def test_agreement_is_its_formula_written_with_loops():
-    points, labels = some_points(12, 2), torch.tensor([0, 1, 2, 0, 1, 2, 0, 0, 0, 1, 1, 2])
-    near = nearest(points, 3)
-    shared = np.mean([float(labels[i] == labels[j]) for i in range(12) for j in near[i]])
-    chance = np.mean([float(a == b) for a in labels for b in labels])
-    assert agreement(labels, near) == pytest.approx((shared - chance) / (1 - chance))
-
-
-def in_groups() -> tuple[torch.Tensor, torch.Tensor]:
-    """Four groups of 25 far apart, and the neighbours of their points."""
-    groups = torch.arange(4).repeat(25)
-    return groups, nearest(20 * some_points(4, 3, seed=1)[groups] + some_points(100, 3), 5)
-
-
-def test_right_groups_agree_with_neighbours_and_cut_or_random_ones_or_a_single_one_do_not():
-    groups, near = in_groups()
-    random = torch.randint(4, (100,), generator=torch.Generator().manual_seed(0))
-    assert agreement(groups, near) == 1
-    assert agreement(groups * 2 + torch.arange(100) // 50, near) < 0.7  # every group cut at random
-    assert abs(agreement(random, near)) < 0.15
-    assert agreement(torch.zeros(100, dtype=torch.int64), near) == 0
-
-
-def test_agreement_does_not_see_that_groups_have_merged():
-    groups, near = in_groups()
-    assert agreement(groups // 2, near) == 1
-
-
-@given(st.permutations(range(5)))
-def test_agreement_does_not_depend_on_the_names_of_clusters(names):
-    points, labels = some_points(30, 2), torch.arange(30) % 5
-    near = nearest(points, 3)
-    assert agreement(torch.tensor(names)[labels], near) == pytest.approx(agreement(labels, near))

@@ -11,7 +11,7 @@ from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.result import Discovery
 from medi.errors import InputError
-from medi.methods.mp import MP, MPConfig
+from medi.methods.mp import MP
 from medi.metrics import acc
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
@@ -204,7 +204,8 @@ def coloured() -> tuple[ImageSet, ImageSet]:
 
 
 def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, monkeypatch, tmp_path):
-    monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=15, rate=3e-3)))
+    tiny = MP(images=80, schedule=Schedule(steps=15, rate=3e-3))
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": tiny})
     known, novel = coloured
     config = DiscoveryConfig(
         classes=3, preset="tiny", sampler="uniform", augmentation=Augmentation(crop=1), resamples=2
@@ -218,7 +219,7 @@ def test_images_are_learnt_from_scratch_and_recognised_after_saving(coloured, mo
 
 
 def test_two_known_classes_of_images_teach_a_network_though_nothing_can_be_chosen(coloured, monkeypatch):
-    monkeypatch.setitem(MP.presets, "tiny", MPConfig(images=80, schedule=Schedule(steps=3)))
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": MP(images=80, schedule=Schedule(steps=3))})
     known, novel = coloured
     config = DiscoveryConfig(classes=3, preset="tiny", sampler="uniform", resamples=2)
     found, _ = discover_groups(known.of_classes([0, 1]), novel.images, config, Context())

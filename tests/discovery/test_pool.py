@@ -18,8 +18,7 @@ from worlds import gaussian_classes
 from medi.discovery import assign, large_pools, parallel_encoding, run, training
 from medi.discovery.assign import run_assign
 from medi.discovery.discover import discover_groups
-from medi.methods import MP
-from medi.methods.mp import MPConfig
+from medi.methods.mp import MP
 from medi.photos import encode_folder
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
@@ -123,9 +122,8 @@ def test_features_that_do_not_arrive_are_computed_again_and_that_is_said(pool, m
         def say(self, message):
             said.append(message)
 
-    monkeypatch.setattr(
-        assign, "encode_together", lambda *_: True
-    )  # as if others had put them into a folder of their own
+    # As if others had put them into a folder of their own.
+    monkeypatch.setattr(assign, "encode_together", lambda *_: True)
     run_assign(pool.folder / "model", pool.folder / "photos", pool.folder / "out.csv", Told())
     assert len(rows_of(pool.folder / "out.csv")) == 20
     assert any("20 photos were encoded again" in line and "MEDI_CACHE" in line for line in said)
@@ -185,8 +183,8 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
 
 @linux
 def test_a_network_that_discover_trains_is_trained_by_all_processes(folders, medi_, monkeypatch):
-    config = MPConfig(queries=1, images=12, schedule=Schedule(steps=4))
-    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": config})
+    quick = MP(queries=1, images=12, schedule=Schedule(steps=4))
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": quick})
     monkeypatch.setattr(run, "DiscoveryConfig", lambda **o: training.DiscoveryConfig(**o, sampler="uniform"))
     monkeypatch.setattr(run.DiscoveryConfig, "network", "conv4", raising=False)
     words = ("--classes", "2", "--encoder", "conv4")

@@ -101,7 +101,7 @@ def test_without_known_classes_there_are_groups_and_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", ["missing", "empty", "text", "cut", "foreign", "earlier version", "lengths", "limits"]
+    "damage", ["missing", "empty", "text", "cut", "foreign", "earlier version", "lengths", "thresholds", "embedding"]
 )
 def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_path, damage):
     recogniser.save(tmp_path)
@@ -120,12 +120,15 @@ def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_
         case "foreign":
             save_checkpoint(path, {"weights": torch.zeros(3)}, {"step": 3})
         case "earlier version":
-            del tensors["limits"]
-            save_checkpoint(path, tensors, facts | {"format": "medi-recogniser-1", "limits": [30.0, 40.0]})
+            tensors["limits"] = tensors.pop("thresholds")
+            save_checkpoint(path, tensors, facts | {"format": "medi-recogniser-2"})
         case "lengths":
             save_checkpoint(path, tensors, facts | {"names": ["only one"]})
-        case "limits":
-            save_checkpoint(path, tensors | {"limits": tensors["limits"][:-1]}, facts)
+        case "thresholds":
+            save_checkpoint(path, tensors | {"thresholds": tensors["thresholds"][:-1]}, facts)
+        case "embedding":
+            unknown = facts["representation"] | {"embedding": {}, "kind": "unheard of"}
+            save_checkpoint(path, tensors, facts | {"representation": unknown})
     with pytest.raises(InputError, match=str(tmp_path)) as error:
         Recogniser.load(tmp_path)
     assert "\n" not in str(error.value)

@@ -11,6 +11,7 @@ from medi.discovery.representations import Representation, as_they_are, class_me
 from medi.discovery.training import DiscoveryConfig, _adjusted, projector, task_size
 from medi.errors import InputError
 from medi.nets import build
+from medi.nets.embed import NetworkEmbedding
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
@@ -71,8 +72,8 @@ def test_a_representation_that_was_packed_is_the_same_again(kind, projected):
             representation = projected
         case "images":
             items = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
-            network = build("conv4", (3, 16, 16), embedding=7)
-            representation = as_they_are(items, "c").with_network("c", network, "conv4", unit=True)
+            learnt = NetworkEmbedding(build("conv4", (3, 16, 16), embedding=7))
+            representation = as_they_are(items, "c").followed_by(learnt, "c", unit=True)
     again = Representation.unpack(*representation.pack())
     assert again.name == representation.name
     assert torch.equal(again(items), representation(items))

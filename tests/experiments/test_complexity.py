@@ -30,17 +30,17 @@ def tiny(name: str, classes: int = 4, each: int = 8, **changes: int) -> tuple:
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("name", methods.METHODS)
 def test_every_method_has_the_same_network(name, small):
-    found = set(networks(asdict(methods.METHODS[name].config(methods.SHAPES[small]))))
-    assert found == ({None} if name == "K-means on pixels" else {"conv4"})
+    found = set(networks(asdict(methods.METHODS[name].method(methods.SHAPES[small]))))
+    assert found == (set() if name == "K-means on pixels" else {"conv4"})
 
 
-def networks(config: object) -> Iterator[object]:
-    """What is called a network anywhere inside a config."""
-    if isinstance(config, dict):
-        yield from (value for name, value in config.items() if name == "network")
-        config = tuple(config.values())
-    if isinstance(config, tuple):
-        for part in config:
+def networks(settings: object) -> Iterator[object]:
+    """What is called a network anywhere inside some settings."""
+    if isinstance(settings, dict):
+        yield from (value for name, value in settings.items() if name == "network")
+        settings = tuple(settings.values())
+    if isinstance(settings, tuple):
+        for part in settings:
             yield from networks(part)
 
 
@@ -60,7 +60,7 @@ def test_a_step_of_mp_costs_three_passes_of_its_images():
 def test_medi_pays_for_every_image_of_its_two_stages_and_for_five_views_of_each_observation():
     entry, known, shape = tiny("medi", classes=20, each=10)
     stages, learner = complexity.measure_training(entry, known, shape, repeats=1)
-    assert [(stage["stage"], stage["images"]) for stage in stages] == [("medi-supervised", 128), ("medi-tasks", 200)]
+    assert [(stage["stage"], stage["images"]) for stage in stages] == [("classes", 128), ("prototypes", 200)]
     whole, first = conv4(32)
     for stage in stages:
         assert stage["flops"] == pytest.approx(stage["images"] * (3 * whole - first), rel=3e-3)  # and a classifier
@@ -72,10 +72,10 @@ def test_medi_pays_for_every_image_of_its_two_stages_and_for_five_views_of_each_
 def test_flops_of_a_whole_discovery_are_those_of_all_its_steps(name, monkeypatch):
     monkeypatch.setattr(complexity, "CYCLE", 5)
     entry, known, shape = tiny(name)
-    config = entry.config(shape)
-    config = replace(config, stage=replace(config.stage, epochs=1, least=15))
+    method = entry.method(shape)
+    method = replace(method, stage=replace(method.stage, epochs=1, least_steps=15))
     with costs.in_place_of_loops(lambda run: None):
-        learner = entry.make(config).fit(known, shape.plan(CPU))
+        learner = method.fit(known, shape.plan(CPU))
     images, places = complexity.random_images(6, CPU), torch.arange(6)[None]
 
     def discover() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from medi.methods.inner_steps import Clusterer, InnerSteps
-from medi.methods.mm import MetaLoss, MMConfig
+from medi.methods.mm import MM, MetaLoss
 from medi.nets import build
 from medi.nets.per_task_conv import batch_over_tasks
 
@@ -21,7 +21,7 @@ def meta_step(tasks: int, steps: int, *, ours: bool = True, side: int = 0):
     body = build("conv4", (3, 16, 16), norm="batch")
     model = Clusterer(body, body.width, 2)
     batch_over_tasks(model, side, on=ours)
-    loss = MetaLoss(model, MMConfig(inner=InnerSteps(steps=steps)))
+    loss = MetaLoss(model, MM(inner=InnerSteps(steps=steps)), way=2)
     images, labels = torch.randn(tasks, 10, 3, 16, 16), torch.arange(2).repeat(2)
     return lambda: loss(images, labels.repeat(tasks, 1), torch.arange(2).repeat(tasks, 3)).backward()
 

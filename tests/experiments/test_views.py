@@ -27,10 +27,9 @@ def test_a_study_is_written_once_and_drawn(tmp_path, monkeypatch):
     quick = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=10, rate=0.01))
     known, novel = rules(known_images=20, novel_images=1)
     benchmark = Benchmark(facts_of("rules"), known, novel)
-    monkeypatch.setattr(views, "views_config", lambda name: quick)
     monkeypatch.setattr(views, "load", lambda name, device: benchmark)
     monkeypatch.setattr(views, "SHUFFLES", 5)
-    options = {"seeds": 1, "device": torch.device("cpu"), "reporter": Silent()}
+    options = {"seeds": 1, "device": torch.device("cpu"), "reporter": Silent(), "paper": quick}
     first = study_views(["rules"], tmp_path, **options)
     assert [row["kind"] for row in first] == ["paper", "without-term", "specialised"]
     assert [row["settings"]["orthogonality"] for row in first] == [pytest.approx(1 / 3), 0, pytest.approx(1 / 3)]

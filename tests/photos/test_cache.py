@@ -1,8 +1,8 @@
 """The cache finds what was put into it; whatever goes wrong with it costs time, never a result."""
 
-import multiprocessing
 import os
-import signal
+import subprocess
+import sys
 import time
 from hashlib import sha256
 
@@ -74,23 +74,28 @@ def test_the_environment_chooses_the_folder(tmp_path, monkeypatch):
     assert cache_folder().name == "features"
 
 
-def _write_for_ever(folder, started):
-    cache = open_cache(folder)
-    number = 0
-    while True:
-        cache.put(rows([f"{number}.{i}" for i in range(20)], bytes([number % 256]) * 5000))
-        number += 1
-        started.set()
+WRITE_FOR_EVER = """
+import sys
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+
+from medi.photos.cache import PhotoCache
+from medi.runtime.progress import Silent
+
+cache = PhotoCache("net-1", Silent(), Path(sys.argv[1]))
+for number in count():
+    digests = [sha256(f"{number}.{i}".encode()).digest() for i in range(20)]
+    cache.put([(digest, bytes([number % 256]) * 5000) for digest in digests])
+    print(number, flush=True)
+"""
 
 
 def test_a_process_killed_while_it_writes_leaves_whole_shards(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    started = context.Event()
-    process = context.Process(target=_write_for_ever, args=(tmp_path, started))
-    process.start()
-    assert started.wait(60)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
+    process = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, tmp_path], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"0\n"
+    process.kill()
+    process.communicate()
     cache = open_cache(tmp_path)
     number = 0
     while cache.get(digest(f"{number}.0")) is not None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from medi.methods.mm_config import MMConfig
 from processes import end, kill, start_ranks
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -14,11 +13,12 @@ from torch import Tensor, nn
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, LostError
-from medi.methods import Plan
+from medi.methods import Method, Plan
 from medi.methods.cata_views import ViewsConfig
 from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
-from medi.methods.mp import MP, MPConfig, SupervisedStart
+from medi.methods.mp import MP
+from medi.methods.pretraining import Pretraining
 from medi.nets import forward_together
 from medi.nets.norm import normalisation
 from medi.runtime import ranks
@@ -50,24 +50,24 @@ def some_known() -> ImageSet:
     return ImageSet(images, labels, tuple("abcdef"))
 
 
-def fit(method, config, sampler: str, out: Path) -> None:
+def fit(method: Method, sampler: str, out: Path) -> None:
     """Train; the first rank keeps a checkpoint of each stage, every rank keeps what it has learnt."""
     views = ViewsConfig(network="conv4", batch=33, hidden=8, looks=2, schedule=replace(SGD, steps=4))
     context = Context(seed=3, folder=out)
     plan = Plan(way=3, observations=2, queries=2, augmentation=CHANGES, sampler=sampler, views=views, context=context)
     known = some_known()
-    learner = method(config).fit(known, plan)
-    learnt = learner.model.state_dict() if method is MM else {"features": learner.encode(known.images)}
+    learner = method.fit(known, plan)
+    learnt = learner.model.state_dict() if isinstance(method, MM) else {"features": learner.encode(known.images)}
     save_file({name: value.contiguous() for name, value in learnt.items()}, out / f"rank{ranks.rank()}")
 
 
 SGD = Schedule(steps=4, rate=0.01, optimiser="sgd", shape="constant", precision="float32")
-START = SupervisedStart(batch=31, schedule=replace(SGD, steps=3))
+BEFORE = Pretraining(network="conv4", batch=31, schedule=replace(SGD, steps=3))
 CASES = {
-    "mp": (MP, MPConfig(images=37, schedule=SGD), "uniform"),  # 3 tasks of 12 images for 2 ranks
-    "mp-one-task": (MP, MPConfig(images=1, schedule=replace(SGD, clip=0.5)), "uniform"),
-    "mp-started-cata": (MP, MPConfig(images=37, start=START, schedule=SGD), "cata"),
-    "mm": (MM, MMConfig(tasks=3, inner=InnerSteps(steps=2, top=3), schedule=SGD), "uniform"),
+    "mp": (MP(images=37, schedule=SGD), "uniform"),  # 3 tasks of 12 images for 2 ranks
+    "mp-one-task": (MP(images=1, schedule=replace(SGD, clip=0.5)), "uniform"),
+    "mp-pretrained-cata": (MP(images=37, pretraining=BEFORE, schedule=SGD), "cata"),
+    "mm": (MM(tasks=3, inner=InnerSteps(steps=2, top=3), schedule=SGD), "uniform"),
 }
 
 
@@ -92,14 +92,14 @@ def double():
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_end_with_the_parameters_of_one(tmp_path, case, monkeypatch):
     """Batches do not divide by two, and one task alone is shared as well."""
-    method, config, sampler = CASES[case]
+    method, sampler = CASES[case]
     start, one, two = tmp_path / "start", tmp_path / "one", tmp_path / "two"
     for folder in (start, one, two):
         folder.mkdir()
-    fit(method, config, sampler, one)
-    on_ranks(2, fit, method, config, sampler, two)
+    fit(method, sampler, one)
+    on_ranks(2, fit, method, sampler, two)
     monkeypatch.setattr(Schedule, "rate_at", lambda self, step: 0.0)
-    fit(method, config, sampler, start)
+    fit(method, sampler, start)
     begun, alone, together = stages(start), stages(one), stages(two)
     assert begun.keys() == alone.keys() == together.keys()
     for stage, trained in alone.items():
@@ -186,7 +186,7 @@ def toy_training(folder: Path | None, wait_at: int | None = None) -> dict[str, T
         return nn.functional.cross_entropy(answers, (x.sum(1) > 0).long())
 
     context = Context(seed=1, folder=folder, checkpoint_seconds=0)
-    train(model, loss, Schedule(steps=100, optimiser="sgd", rate=0.05), context, title="toy", settings={})
+    train(model, loss, Schedule(steps=100, optimiser="sgd", rate=0.05), context, title="toy", identity={})
     return model.state_dict()
 
 

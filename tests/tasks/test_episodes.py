@@ -3,12 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medi.data.facts import Augmentation
-from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.cata_views import ViewsConfig
-from medi.runtime.context import Context
-from medi.tasks import UniformSampler, make_sampler
+from medi.tasks.episodes import UniformSampler
 
 
 @given(
@@ -71,18 +67,3 @@ def test_too_few_classes_or_images_are_errors_with_the_numbers_and_the_cure():
         UniformSampler(labels, 2, 5, 15, ("cat", "dog"))
     with pytest.raises(InputError, match="start at 1"):
         UniformSampler(labels, 2, 0, 1)
-
-
-def test_an_unknown_sampler_suggests_the_nearest():
-    known = ImageSet(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), torch.tensor([0, 0, 1, 1]), ("a", "b"))
-    with pytest.raises(InputError, match="did you mean 'uniform'"):
-        make_sampler(
-            "unifrom",
-            known,
-            way=2,
-            observations=1,
-            queries=1,
-            views=ViewsConfig(),
-            augmentation=Augmentation(),
-            context=Context(),
-        )

@@ -14,7 +14,7 @@ from medi.train.checkpoint import load_checkpoint, pack_optimiser, save_checkpoi
 from medi.train.loop import Validation, train
 from medi.train.schedule import Schedule
 
-SETTINGS = {"task": "toy"}
+IDENTITY = {"task": "toy"}
 
 
 def network() -> nn.Module:
@@ -46,7 +46,7 @@ def run(folder: Path | None, schedule: Schedule, **kwargs) -> dict[str, Tensor]:
         schedule,
         Context(seed=1, folder=folder, checkpoint_seconds=0),
         title="toy",
-        settings=SETTINGS,
+        identity=IDENTITY,
     )
     return model.state_dict()
 
@@ -77,7 +77,7 @@ def test_the_log_starts_anew_where_there_was_no_checkpoint_yet(tmp_path):
     model = network()
     context = Context(seed=1, folder=tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train(model, loss_of(model, stop_at=60), Schedule(100), context, title="toy", settings=SETTINGS)
+        train(model, loss_of(model, stop_at=60), Schedule(100), context, title="toy", identity=IDENTITY)
     run(tmp_path, Schedule(100))
     assert [row["step"] for row in read_journal(next(tmp_path.glob("*.jsonl")))] == [25, 50, 75, 100]
 
@@ -95,18 +95,36 @@ def test_a_finished_training_is_taken_from_the_folder(tmp_path):
     assert all(torch.equal(first[name], again[name]) for name in first)
 
 
-def test_other_settings_seeds_or_schedules_are_other_trainings(tmp_path):
+def test_other_identities_seeds_or_schedules_are_other_trainings(tmp_path):
     model = network()
-    for settings, seed, steps in [({"a": 1}, 0, 5), ({"a": 2}, 0, 5), ({"a": 1}, 1, 5), ({"a": 1}, 0, 6)]:
-        train(model, loss_of(model), Schedule(steps), Context(seed=seed, folder=tmp_path), title="t", settings=settings)
+    for identity, seed, steps in [({"a": 1}, 0, 5), ({"a": 2}, 0, 5), ({"a": 1}, 1, 5), ({"a": 1}, 0, 6)]:
+        train(model, loss_of(model), Schedule(steps), Context(seed=seed, folder=tmp_path), title="t", identity=identity)
     assert len(list(tmp_path.glob("t-*.safetensors"))) == 4
 
 
-def test_the_checkpoint_holds_the_settings(tmp_path):
+def test_the_checkpoint_holds_what_the_training_depends_on(tmp_path):
     run(tmp_path, Schedule(steps=5, rate=0.5))
     _, facts = load_checkpoint(next(tmp_path.glob("*.safetensors")))
-    assert facts["settings"]["task"] == "toy"
-    assert facts["settings"]["schedule"]["rate"] == 0.5
+    assert facts["identity"]["task"] == "toy"
+    assert facts["identity"]["schedule"]["rate"] == 0.5
+
+
+def test_a_checkpoint_of_another_identity_is_refused_by_name(tmp_path):
+    schedule = Schedule(steps=5)
+    run(tmp_path, schedule)
+    (path,) = tmp_path.glob("*.safetensors")
+    tensors, facts = load_checkpoint(path)
+    save_checkpoint(path, tensors, {**facts, "identity": {**facts["identity"], "task": "another"}})
+    with pytest.raises(InputError, match=rf"{path.name} was trained with other settings"):
+        run(tmp_path, schedule)
+
+
+def test_what_trainings_took_is_added_up_whether_done_or_found(tmp_path):
+    model, context = network(), Context(seed=1, folder=tmp_path)
+    for times in (1, 2):
+        seconds = train(model, loss_of(model), Schedule(5), context, title="toy", identity=IDENTITY)
+        assert context.stopwatch.seconds == pytest.approx(times * seconds)
+    assert seconds > 0
 
 
 def test_training_leaves_torchs_own_generator_alone():
@@ -175,7 +193,7 @@ def test_the_best_weights_on_the_way_are_kept_and_an_interruption_does_not_chang
             Schedule(100),
             context,
             title="toy",
-            settings=SETTINGS,
+            identity=IDENTITY,
             validation=validation,
         )
         return model.state_dict()
@@ -194,7 +212,7 @@ def test_a_look_that_may_not_choose_is_logged_and_leaves_the_last_weights(tmp_pa
     looks = iter([0.9, 0.1])
     validation = Validation(50, lambda: next(looks), keep_best=False, name="acc")
     context = Context(seed=1, folder=tmp_path)
-    train(model, loss_of(model), Schedule(100), context, title="toy", settings=SETTINGS, validation=validation)
+    train(model, loss_of(model), Schedule(100), context, title="toy", identity=IDENTITY, validation=validation)
     last = run(None, Schedule(100))
     assert all(torch.equal(last[name], tensor) for name, tensor in model.state_dict().items())
     rows = read_journal(next(tmp_path.glob("*.jsonl")))
@@ -209,7 +227,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
         return sum(((p - p.detach()).square().sum().sqrt() for p in model.parameters()), torch.zeros(()))
 
     with pytest.raises(InputError, match="diverged before step 5"):
-        train(model, loss, Schedule(5), Context(folder=tmp_path), title="toy", settings=SETTINGS)
+        train(model, loss, Schedule(5), Context(folder=tmp_path), title="toy", identity=IDENTITY)
     assert not list(tmp_path.glob("*.safetensors"))
 
 
@@ -221,7 +239,7 @@ def test_parameters_named_in_factors_learn_at_their_own_rate():
         return model["head"](model["body"](torch.randn(8, 4, generator=generator))).square().mean()
 
     schedule = Schedule(steps=1, rate=0.1, shape="constant", factors={"head": 0.01})
-    train(model, loss, schedule, Context(), title="toy", settings={})
+    train(model, loss, schedule, Context(), title="toy", identity={})
     moved = {name: float((tensor - start[name]).abs().max()) for name, tensor in model.state_dict().items()}
     assert moved["body.weight"] == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the rate itself
     assert moved["head.weight"] == pytest.approx(0.001, rel=1e-3)

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
+from medi.bench.datasets import load_dataset
 from medi.bench.grid import ALL, Run
 from medi.bench.rows import read_rows
 from medi.bench.run import open_results, refuse_other_settings, refuse_used_folder, rows_of
 from medi.bench.score import draw_tasks, families
-from medi.data.benchmarks import Benchmark, load
+from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.data.splits import held_out_splits
 from medi.methods import method_of
@@ -98,7 +99,7 @@ def try_candidates(
         held_out: Classes, or families of them, that play novel in a split; None for a fifth.
     """
     refuse_used_folder(out, resume=resume)
-    datasets = {run.dataset: load(run.dataset, device) for run in runs}
+    datasets = {run.dataset: load_dataset(run.dataset, device, reporter) for run in runs}
     chosen = {}
     for run in runs:  # what cannot be asked is refused before anything is trained and before there is a folder
         setting, benchmark = (run.dataset, run.observations), datasets[run.dataset]

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from medi.bench.candidates import NamedSettings, read_candidates
-from medi.bench.grid import ALL, SCORES, parse_datasets, parse_list, parse_observations, runs_asked_for
+from medi.bench.grid import (
+    ALL,
+    SCORES,
+    fit_to_device,
+    parse_datasets,
+    parse_list,
+    parse_observations,
+    runs_asked_for,
+)
 from medi.errors import InputError, unknown_name
 from medi.names import METHOD_NAMES, SAMPLER_NAMES
 from medi.runtime.ray_option import RayCommand
@@ -17,9 +25,21 @@ app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.",
 
 FORMATS = ("text", "md", "csv", "latex")
 
-Dataset = Annotated[str, typer.Option(help="Benchmarks, separated by commas (`medi data list`).", metavar="A,B")]
+Dataset = Annotated[
+    str,
+    typer.Option(
+        help="Benchmarks, separated by commas (`medi data list`); or folder:PATH, with a subfolder of photos for each "
+        "class; or path/to/file.py:function.",
+        metavar="A,B",
+    ),
+]
 Methods = Annotated[
-    str, typer.Option("--method", help=f"{', '.join(METHOD_NAMES)}; separated by commas.", metavar="A,B")
+    str,
+    typer.Option(
+        "--method",
+        help=f"{', '.join(METHOD_NAMES)}, or path/to/file.py:Name; separated by commas.",
+        metavar="A,B",
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
 Sampler = Annotated[
@@ -105,22 +125,24 @@ def run_command(
 
     # Ray's workers look for devices on their own machines.
     chosen = choose_device(device) if ray is None else torch.device("cpu")
+    gpus = gpus_per_run if gpus_per_run is not None else float(device == "cuda")
     workers: LocalWorkers | RayWorkers | None = None
     if ray is not None:
-        gpus = gpus_per_run if gpus_per_run is not None else float(device == "cuda")
         workers = RayWorkers(ray, cpus_per_run, gpus, do, what="trainings", again="go on with --resume")
     elif jobs > 1:
         workers = LocalWorkers(jobs, WORKER, gpus=torch.cuda.device_count() if chosen.type == "cuda" else 0)
     with ranks.joined(chosen):
         if workers is not None and ranks.count() > 1:
             raise InputError("torchrun divides one training, --jobs and --ray divide a grid: use one of them.")
+        reporter = Reporter() if ranks.is_first() else Silent()
+        runs = fit_to_device(runs, on_cpu=chosen.type == "cpu" and (ray is None or not gpus), say=reporter.say)
         rows = run_grid(
             runs,
             out,
             episodes=episodes,
             device=chosen,
             resume=resume,
-            reporter=Reporter() if ranks.is_first() else Silent(),
+            reporter=reporter,
             workers=workers,
             worker_device=device,
         )
@@ -183,17 +205,42 @@ def choose_command(
     from medi.runtime.devices import choose_device
     from medi.runtime.progress import Reporter
 
+    chosen, reporter = choose_device(device), Reporter()
     summaries = try_candidates(
-        runs,
+        fit_to_device(runs, on_cpu=chosen.type == "cpu", say=reporter.say),
         out,
         episodes=episodes,
-        device=choose_device(device),
+        device=chosen,
         resume=resume,
-        reporter=Reporter(),
+        reporter=reporter,
         splits=splits,
         held_out=held_out,
     )
     show_choices(summaries)
+
+
+@app.command("rerun")
+def rerun_command(
+    row: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A line of a results.jsonl, counted from 1.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the new result and trained models.", show_default="none are kept")
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Repeat a result and compare: same seed, same settings, same questions.
+
+    Example: medi bench rerun results/generated/results.jsonl:1
+
+    On the same device and versions the scores are the same to the last digit; on others ACC should lie within the
+    95 % interval over episodes. Exits with 1 where it does not.
+    """
+    from medi.bench.rerun import read_row, rerun
+    from medi.runtime.devices import choose_device
+    from medi.runtime.progress import Reporter
+
+    comparison = rerun(read_row(row), out, choose_device(device), Reporter())
+    typer.echo(comparison.text)
+    raise typer.Exit(0 if comparison.agrees else 1)
 
 
 @app.command("table")

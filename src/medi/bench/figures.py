@@ -17,26 +17,19 @@ from medi.bench.grid import ALL
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
 from medi.errors import InputError, unknown_name
+from medi.names import METHOD_LISTINGS, METHOD_NAMES, title_of
 from medi.runtime.files import make_folder, write_atomically
 
-COMPARED = ("kmeans", "kcl", "mcl", "dtc", "rs", "mm", "mp")
-"""From left to right: published methods, then meta discovery."""
-TITLES = {"kmeans": "K-means", "medi": "medi"}
-COLOURS = {"kmeans": "#9a9a9a", "kcl": "#88ccee", "mcl": "#6699cc", "dtc": "#44aa99", "rs": "#117733"} | {
-    "mm": "#ddaa33",
-    "mp": "#bb5566",
-}
+COMPARED = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.in_paper)
+"""What the paper compares, from left to right: published methods, then meta discovery."""
+COLOURS = ("#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#555555")
+"""Of the methods, in the order of the registry."""
 REGIME = "honest"
 
 Kind = tuple[str, str, str | None]
 """Method, config and sampler: one bar."""
 Panel = tuple[str, int | str]
 """Dataset and number of observations."""
-
-
-def title_of(method: str) -> str:
-    """A method's name in prose."""
-    return TITLES.get(method, method.upper())
 
 
 def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | None = None) -> Figure:
@@ -61,7 +54,8 @@ def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | N
         raise InputError(
             f"no {REGIME} result was scored '{score}': run `medi bench run --score {score}`, or draw another."
         )
-    datasets = [name for name in BENCHMARKS if any(panel[0] == name for panel, _ in lines)]
+    named = {panel[0] for panel, _ in lines}
+    datasets = [name for name in BENCHMARKS if name in named] + sorted(named - set(BENCHMARKS))
     counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
     kinds = sorted({kind for _, kind in lines}, key=_order)
     # Four datasets and seven methods are ten inches, so that the smallest letters can be read on a page of 900 pixels.
@@ -71,7 +65,8 @@ def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | N
     for row, count in zip(panels, counts, strict=True):
         for axes, dataset in zip(row, datasets, strict=True):
             _draw_panel(axes, {kind: lines.get(((dataset, count), kind)) for kind in kinds})
-            axes.set_title(f"{BENCHMARKS[dataset].title}, {_observations(count)}", fontsize=10)
+            title = BENCHMARKS[dataset].title if dataset in BENCHMARKS else Path(dataset).name
+            axes.set_title(f"{title}, {_observations(count)}", fontsize=10)
         row[0].set_ylabel("ACC, %")
     figure.supxlabel(fill(_caption(list(lines.values()), score), int(15 * width)), fontsize=8)
     return figure
@@ -88,11 +83,17 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_atomically(path, content.getvalue())
 
 
+def colour_of(method: str) -> str:
+    """The colour of a method's bars; the last one for those that are not in the registry."""
+    place = METHOD_NAMES.index(method) if method in METHOD_NAMES else -1
+    return COLOURS[min(place, len(COLOURS) - 1)]
+
+
 def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
     there = [line for line in bars.values() if line is not None]
     for place, (kind, line) in enumerate(bars.items()):
         if line is not None:
-            _draw_bar(axes, place, COLOURS.get(kind[0], "#555555"), line)
+            _draw_bar(axes, place, colour_of(kind[0]), line)
         elif there:
             axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=8)
     if there:

@@ -5,13 +5,13 @@ Nothing here imports torch before names that need it are checked, so that a typi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any
 
 from medi.bench.candidates import FROM, Changes, NamedSettings, apply_changes
-from medi.data.facts import facts_of
+from medi.bench.datasets import facts_for
 from medi.errors import InputError, unknown_name
 from medi.names import FILE_MARK, METHOD_NAMES, SAMPLER_NAMES
 
@@ -99,7 +99,7 @@ def parse_list(text: str, option: str, allowed: Sequence[str] | None = None) -> 
 
 def parse_datasets(text: str) -> list[str]:
     """The benchmarks that an option names; an unknown one is an error."""
-    return [facts_of(name).name for name in parse_list(text, "--dataset")]
+    return [facts_for(name).name for name in parse_list(text, "--dataset")]
 
 
 def parse_observations(text: str) -> list[int | str]:
@@ -152,8 +152,33 @@ def expand(
 
 
 def _way(dataset: str, observations: int | str) -> int:
-    facts = facts_of(dataset)
+    facts = facts_for(dataset)
     return facts.novel or facts.way if observations == ALL else facts.way
+
+
+def fit_to_device(runs: Sequence[Run], *, on_cpu: bool, say: Callable[[str], None]) -> list[Run]:
+    """The runs with settings that a CPU can do, where theirs were chosen for no dataset in particular.
+
+    `default` on a CPU is the preset `cpu`, unless the dataset has a preset of its own.
+    """
+    from medi.methods import method_of
+
+    fitted, said = [], set[str]()
+    for run in runs:
+        presets, message = method_of(run.method).presets, ""
+        if "cpu" not in presets and (run.config == "cpu" or (on_cpu and run.config == "default")):
+            message = f"{run.method} has no preset cpu: its default is used."
+        elif on_cpu and run.config == "default" and run.dataset in presets and not facts_for(run.dataset).small:
+            message = f"{run.method}'s settings for {run.dataset} are made for a GPU: --config cpu is quicker here."
+        elif on_cpu and run.config == "default" and FROM not in run.changes:
+            smaller = replace(run, changes=run.changes | {FROM: "cpu"})
+            if config_of(smaller) != config_of(run):
+                run, message = smaller, f"{run.method} on {run.dataset}: a CPU works here, so its preset cpu is used."
+        if message and message not in said:
+            said.add(message)
+            say(message)
+        fitted.append(run)
+    return fitted
 
 
 def runs_asked_for(

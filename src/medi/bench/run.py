@@ -17,18 +17,19 @@ from typing import Any
 import torch
 
 import medi
+from medi.bench.datasets import load_dataset
 from medi.bench.grid import Run, config_of
 from medi.bench.rows import read_rows
-from medi.bench.score import draw_tasks, mean_score, score_regimes
+from medi.bench.score import answer_tasks, draw_tasks
 from medi.bench.work import RunBatch
-from medi.data.benchmarks import Benchmark, load
+from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
 from medi.methods import Learner, Plan
 from medi.runtime import ranks
 from medi.runtime.context import Context
 from medi.runtime.devices import describe_device, wait_for
 from medi.runtime.files import LOCK, append_to_journal, input_errors, make_folder, only_process
-from medi.runtime.progress import Reporter, Silent
+from medi.runtime.progress import Reporter
 from medi.runtime.workers import Rows, Workers
 
 RESULTS = "results.jsonl"
@@ -64,7 +65,8 @@ def run_grid(
     # What cannot be done is refused before anything is trained and before there is a folder.
     refuse_used_folder(out, resume=resume)
     done = _finished(out)
-    benchmarks = {name: load(name, device) for name in dict.fromkeys(run.dataset for run in runs if run not in done)}
+    needed = dict.fromkeys(run.dataset for run in runs if run not in done)
+    benchmarks = {name: load_dataset(name, device, reporter) for name in needed}
     for run in runs:
         if run not in done:
             draw_tasks(benchmarks[run.dataset], run, episodes=1)
@@ -111,11 +113,14 @@ def open_results(out: Path) -> Iterator[Path]:
         yield out / RESULTS
 
 
+def plan_for(run: Run, benchmark: Benchmark, context: Context) -> Plan:
+    """What a run's learner is trained for."""
+    return Plan.of(benchmark, run.observations, way=run.way, sampler=run.sampler or "uniform", context=context)
+
+
 def train_learner(run: Run, benchmark: Benchmark, context: Context) -> Learner:
     """Train what a run needs, or take it from the context's folder."""
-    sampler = run.sampler or "uniform"
-    plan = Plan.of(benchmark, run.observations, way=run.way, sampler=sampler, context=context)
-    learner: Learner = config_of(run).fit(benchmark.known, plan)
+    learner: Learner = config_of(run).fit(benchmark.known, plan_for(run, benchmark, context))
     return learner
 
 
@@ -138,29 +143,24 @@ def rows_of(
     context = Context(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
     learner = train_learner(trained or first, benchmark, context)
     start = monotonic()
-    encoded = learner.encode(tasks[0].images)  # all tasks of a run are about one pool of images
     regimes = [run.regime for run in runs]
-    with (reporter if len(tasks) > 1 else Silent()).track("tasks", len(tasks)) as tick:
-        scores = []
-        for questions in tasks:
-            scores.append(score_regimes(learner, encoded, questions, regimes, seed=first.seed, reporter=reporter))
-            tick(len(scores))
+    scores = answer_tasks(learner, tasks, regimes, seed=first.seed, reporter=reporter)
     wait_for(device)
     seconds = round(learner.training_seconds + monotonic() - start, 3)
     chance = fmean(questions.chance() for questions in tasks)
     for run in runs:
-        score = mean_score([of_task[run.regime] for of_task in scores])
-        row = run.as_row() | asdict(score) | {"chance": chance, "seconds": seconds}
-        yield row | provenance(run, learner, device)
+        row = run.as_row() | asdict(scores[run.regime]) | {"chance": chance, "seconds": seconds}
+        yield row | provenance(run, learner, plan_for(run, benchmark, context))
 
 
-def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
+def provenance(run: Run, learner: Learner, plan: Plan) -> dict[str, Any]:
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
     return {
         "balance": learner.balanced and run.regime != "grouped",
         "network": learner.network,
-        **describe_run(device),
+        **describe_run(plan.context.device),
         "settings": settings_of(run),
+        **({} if plan.sampler == "uniform" else {"views": asdict(plan.views)}),
         **({"set": run.changes} if run.changes else {}),
     }
 

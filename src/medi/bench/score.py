@@ -10,23 +10,42 @@ import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.bench.grid import ALL, Run
+from medi.bench.grid import ALL, REGIMES, Run
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import QUERIES
-from medi.errors import InputError
+from medi.errors import InputError, unknown_name
 from medi.methods.base import Learner
 from medi.metrics import chance, score_episodes
-from medi.runtime.progress import Reporter
+from medi.runtime.progress import Reporter, Silent
 from medi.tasks.episodes import Task, UniformSampler
 
+EPISODES = 600
+"""Scoring episodes, where none are asked for."""
 CHUNK_NUMBERS = 32_000_000
 """Feature numbers looked at together: bounds memory (128 MB) whatever the number of episodes."""
+
+
+class Asked(NamedTuple):
+    """What decides which questions are drawn; a `Run` has all of it.
+
+    Attributes:
+        way: Novel classes in a task.
+        observations: Unlabelled images of each, or `ALL`.
+        score: Of `medi.bench.grid.SCORES`.
+        seed: Of the draws.
+    """
+
+    way: int
+    observations: int | str
+    score: str
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -74,19 +93,70 @@ class Score:
     episodes: int
 
 
-def draw_tasks(benchmark: Benchmark, run: Run, episodes: int) -> list[Questions]:
+def evaluate(
+    learner: Learner,
+    benchmark: Benchmark,
+    observations: int | str = 5,
+    *,
+    way: int | None = None,
+    regimes: Sequence[str] = ("honest",),
+    score: str = "episode",
+    seed: int = 0,
+    episodes: int = EPISODES,
+    reporter: Reporter | None = None,
+) -> dict[str, Score]:
+    """Score a learner on the novel classes of a benchmark, as `medi bench run` does.
+
+    Args:
+        learner: What a method's `fit` returned.
+        benchmark: Whose novel classes are asked about.
+        observations: Unlabelled images of each novel class in a task, or "all".
+        way: Novel classes in a task; None for the benchmark's own.
+        regimes: What the learner may see: honest, transductive, grouped (an oracle).
+        score: Where ACC is computed: episode or pooled; everything observed is always pooled.
+        seed: Of the draws.
+        episodes: How many, where it is scored by episodes.
+        reporter: Shows progress; on the terminal where there is none.
+
+    Returns:
+        Scores by regime.
+    """
+    everything = observations == ALL
+    way = way or (benchmark.facts.novel if everything else benchmark.facts.way)
+    asked = Asked(way, observations, "pooled" if everything else score, seed)
+    for regime in regimes:
+        if regime not in REGIMES:
+            raise unknown_name("regime", regime, REGIMES)
+    tasks = draw_tasks(benchmark, asked, episodes)
+    return answer_tasks(learner, tasks, regimes, seed=seed, reporter=reporter or Reporter())
+
+
+def answer_tasks(
+    learner: Learner, tasks: Sequence[Questions], regimes: Sequence[str], *, seed: int, reporter: Reporter
+) -> dict[str, Score]:
+    """Mean scores by regime, over tasks that are all about one pool of images."""
+    encoded = learner.encode(tasks[0].images)
+    scores = []
+    with (reporter if len(tasks) > 1 else Silent()).track("tasks", len(tasks)) as tick:
+        for questions in tasks:
+            scores.append(score_regimes(learner, encoded, questions, regimes, seed=seed, reporter=reporter))
+            tick(len(scores))
+    return {regime: mean_score([of_task[regime] for of_task in scores]) for regime in regimes}
+
+
+def draw_tasks(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
     """What a run asks: one batch of questions, or one for each family of classes where those are observed whole."""
     if run.observations == ALL and benchmark.facts.families and benchmark.novel_train is None:
         return _families(benchmark, run)
     return [draw_questions(benchmark, run, episodes)]
 
 
-def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
+def draw_questions(benchmark: Benchmark, run: Run | Asked, episodes: int) -> Questions:
     """The questions of a run: `episodes` small ones, or one over all test images (`pooled`)."""
     novel = benchmark.novel
     if run.way > novel.n_classes:
-        raise InputError(f"--way {run.way}: {run.dataset} has {novel.n_classes} novel classes; ask for fewer.")
-    generator = _generator(run)
+        raise InputError(f"--way {run.way}: {benchmark.facts.name} has {novel.n_classes} novel classes; ask for fewer.")
+    generator = _generator(benchmark, run)
     if run.observations == ALL:
         return _everything(benchmark, run.way, generator)
     labels = novel.labels.cpu()
@@ -195,9 +265,9 @@ def half_width(values: NDArray[np.float64]) -> float:
     return float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _generator(run: Run) -> torch.Generator:
+def _generator(benchmark: Benchmark, run: Run | Asked) -> torch.Generator:
     # Drawn on the CPU, so that a seed means the same questions on every device.
-    stream = zlib.crc32(f"{run.dataset}/{run.way}/{run.observations}/{run.score}".encode())
+    stream = zlib.crc32(f"{benchmark.facts.name}/{run.way}/{run.observations}/{run.score}".encode())
     return torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
 
 
@@ -242,12 +312,12 @@ def _check_every_class(way: int, there: int) -> None:
         )
 
 
-def _families(benchmark: Benchmark, run: Run) -> list[Questions]:
+def _families(benchmark: Benchmark, run: Run | Asked) -> list[Questions]:
     """Observe every image of a family of novel classes and ask about the same images, family by family.
 
     This is how clustering of Omniglot's alphabets is scored in the literature: there is no further image to ask about.
     """
-    novel, generator = benchmark.novel, _generator(run)
+    novel, generator = benchmark.novel, _generator(benchmark, run)
     _check_every_class(run.way, novel.n_classes)
     tasks = []
     for classes in families(novel.class_names):

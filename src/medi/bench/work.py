@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from medi.bench.datasets import load_dataset
 from medi.bench.grid import Run
-from medi.data.benchmarks import Benchmark, load
+from medi.data.benchmarks import Benchmark
 from medi.runtime.progress import Reporter, Silent
 from medi.runtime.workers import answer, serve
 
@@ -70,7 +71,7 @@ def do(batch: str, reporter: Reporter | None = None) -> str:
 
 @cache
 def _loaded(name: str, device: str) -> Benchmark:
-    return load(name, device)
+    return load_dataset(name, device)
 
 
 if __name__ == "__main__":

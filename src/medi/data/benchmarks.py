@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Self
 
 import numpy as np
 import torch
 
-from medi.data.facts import Facts, facts_of
+from medi.data.facts import Augmentation, Facts, facts_of
 from medi.data.formats import READERS, Records
 from medi.data.imageset import ImageSet
 from medi.data.store import data_folder, path_of
@@ -31,6 +33,25 @@ class Benchmark:
     novel: ImageSet
     novel_train: ImageSet | None = None
 
+    @classmethod
+    def of(cls, name: str, known: ImageSet, novel: ImageSet, *, way: int, augmentation: Augmentation) -> Self:
+        """A benchmark of one's own: images of known and of novel classes.
+
+        Args:
+            name: For messages and tables.
+            known: To learn from.
+            novel: To discover.
+            way: Novel classes in a task.
+            augmentation: Which random changes leave the class of an image alone.
+        """
+        facts = Facts(name, name, known.images.shape[1], known.n_classes, novel.n_classes, way, augmentation)
+        return cls(facts, known, novel)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same on a device."""
+        train = self.novel_train.to(device) if self.novel_train else None
+        return replace(self, known=self.known.to(device), novel=self.novel.to(device), novel_train=train)
+
 
 def load(name: str, device: torch.device | str = "cpu") -> Benchmark:
     """Read (or generate) a benchmark.
@@ -39,21 +60,14 @@ def load(name: str, device: torch.device | str = "cpu") -> Benchmark:
     """
     facts = facts_of(name)
     known, novel, novel_train = _generate(facts) if facts.generated else _read(facts)
-    return Benchmark(
-        facts=replace(facts, known=known.n_classes, novel=novel.n_classes),
-        known=known.to(device),
-        novel=novel.to(device),
-        novel_train=novel_train.to(device) if novel_train else None,
-    )
+    counted = replace(facts, known=known.n_classes, novel=novel.n_classes)
+    return Benchmark(counted, known, novel, novel_train).to(device)
 
 
 def _generate(facts: Facts) -> tuple[ImageSet, ImageSet, None]:
     # Imported here because drawing needs matplotlib, which nothing else in this file does.
-    if facts.name == "glyphs":
-        from medi.data.glyphs import glyphs as generate
-    else:
-        from medi.data.rules import rules as generate
-    known, novel = generate()
+    module, _, function = facts.generator.partition(":")
+    known, novel = getattr(import_module(module), function)()
     return known, novel, None
 
 

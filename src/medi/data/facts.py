@@ -83,6 +83,8 @@ class Facts:
         splits: The files of each split ("train": known and, where they exist, novel classes; "test": novel).
         families: Class names are family/member (alphabet/character); where everything is observed, each family is a
             task of its own.
+        generator: "module:function" of a set that is made, not downloaded; it returns known and novel images.
+        small: Made for two CPU cores: the preset `cpu` is its default on any device.
         licence: Terms or origin, one line.
     """
 
@@ -98,11 +100,13 @@ class Facts:
     records: Mapping[str, int] = field(default_factory=dict)
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: bool = False
+    generator: str = ""
+    small: bool = False
     licence: str = ""
 
     @property
     def generated(self) -> bool:
-        """Whether the set is made by this package rather than downloaded."""
+        """Whether the set is made rather than downloaded."""
         return not self.archives
 
 
@@ -134,6 +138,8 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 novel=0,
                 way=20,
                 augmentation=_CHARACTER,
+                generator="medi.data.glyphs:glyphs",
+                small=True,
                 licence="generated from the typefaces that matplotlib ships (DejaVu, STIX)",
             ),
             Facts(
@@ -144,6 +150,8 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
                 novel=0,
                 way=5,
                 augmentation=Augmentation(crop=2),
+                generator="medi.data.rules:rules",
+                small=True,
                 licence="generated",
             ),
             Facts(

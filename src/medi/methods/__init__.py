@@ -1,34 +1,45 @@
-"""Methods: one file each, one line of the registry each."""
+"""Methods: one file each, one line each of the registry in `medi.names`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
 
-from medi.errors import unknown_name
+from medi.errors import InputError, unknown_name
 from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
-from medi.methods.dtc import DTC
-from medi.methods.embedding import PixelEmbedding
-from medi.methods.from_file import method_from_file
-from medi.methods.kcl import KCL
-from medi.methods.kmeans import KMeans
-from medi.methods.mcl import MCL
-from medi.methods.medi import Medi
-from medi.methods.mm import MM
+from medi.methods.embedding import EmbeddingMethod, PixelEmbedding
 from medi.methods.mm_learner import ReferenceEmbedding
-from medi.methods.mp import MP
 from medi.methods.readout import ReadoutEmbedding
-from medi.methods.rs import RS
-from medi.names import FILE_MARK
+from medi.names import FILE_MARK, METHOD_LISTINGS, Listing
 from medi.nets.embed import Embedding, NetworkEmbedding
+from medi.runtime.from_file import from_file
 
-__all__ = ["METHODS", "Assignment", "Clustering", "Learner", "Method", "Plan", "method_of", "unpack_embedding"]
+__all__ = [
+    "METHODS",
+    "Assignment",
+    "Clustering",
+    "EmbeddingMethod",
+    "Learner",
+    "Method",
+    "Plan",
+    "method_of",
+    "unpack_embedding",
+]
+
+
+def _listed(listing: Listing) -> type[Method]:
+    module, _, name = listing.place.partition(":")
+    method: type[Method] = getattr(import_module(module), name)
+    return method
+
 
 METHODS: Mapping[str, type[Method]] = MappingProxyType(
-    {method.name: method for method in (DTC, KCL, KMeans, MCL, Medi, MM, MP, RS)}
+    {name: _listed(listing) for name, listing in METHOD_LISTINGS.items()}
 )
 
 _EMBEDDINGS: Mapping[str, type[Embedding]] = MappingProxyType(
@@ -39,10 +50,20 @@ _EMBEDDINGS: Mapping[str, type[Embedding]] = MappingProxyType(
 def method_of(name: str) -> type[Method]:
     """The method of a name, or of `path/to/file.py:Name`; an unknown name is an error that suggests the nearest."""
     if FILE_MARK in name:
-        return method_from_file(name)
+        return _method_from_file(name)
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     return METHODS[name]
+
+
+@cache
+def _method_from_file(text: str) -> type[Method]:
+    """A user's own method; what it trains is kept apart from all that another state of the file trains."""
+    method, digest = from_file(text, "--method")
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise InputError(f"--method {text}: that is no subclass of medi.methods.Method; name one.")
+    method.version = digest
+    return method
 
 
 def unpack_embedding(kind: str, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Embedding:

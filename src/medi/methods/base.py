@@ -26,9 +26,10 @@ from medi.data.benchmarks import Benchmark
 from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.methods.cata_views import ViewsConfig, make_sampler, views_config
+from medi.methods.cata_views import CONFIGS, ViewsConfig, make_sampler
 from medi.nets.embed import Embedding
 from medi.runtime.context import Context
+from medi.runtime.progress import Reporter
 from medi.tasks.episodes import Sampler
 
 Grouper = Callable[[Tensor, int, torch.Generator, bool], Tensor]
@@ -85,18 +86,19 @@ class Plan:
             observations: Unlabelled images of each, or "all".
             way: Number of novel classes in a task; None for the benchmark's own.
             sampler: How training tasks are drawn: uniform or cata.
-            context: Device, seed, folder and progress.
+            context: Device, seed, folder and progress; None for a CPU, seed 0, and progress on the terminal.
         """
         everything = observations == "all"
-        train = benchmark.novel_train
+        train, context = benchmark.novel_train, context or Context(reporter=Reporter())
+        small = benchmark.facts.small or context.device.type == "cpu"
         return cls(
             way=benchmark.facts.way if way is None or everything else way,
             observations=OBSERVATIONS_FOR_ALL if everything else int(observations),
             augmentation=benchmark.facts.augmentation,
             sampler=sampler,
-            views=views_config(benchmark.facts.name),
+            views=CONFIGS["cpu" if small else "default"],
             equal_sizes=not everything,
-            context=context or Context(),
+            context=context,
             observed=train.images if everything and train is not None else None,
         )
 
@@ -184,7 +186,7 @@ class Method(ABC):
     """A way to learn to discover: a frozen dataclass of its settings.
 
     Attributes:
-        name: Its name on the command line.
+        name: The class's own, in small letters.
         version: Raised when the same settings learn something else than before: earlier trainings are then not used.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         one_way: Whether a learner tells only as many classes apart as its plan says.
@@ -202,9 +204,15 @@ class Method(ABC):
     presets: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     default_for_all: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__name__.lower()
+
     @classmethod
     def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Self:
         """The method with the settings of a name; `default` and `full` may differ from dataset to dataset.
+
+        A method without a preset `cpu` has its default there.
 
         Args:
             name: Of a preset.
@@ -212,16 +220,18 @@ class Method(ABC):
             everything: Whether all images of the novel classes are observed, not a few.
         """
         presets = cls.presets or {"default": cls()}
-        if name not in presets:
+        if name not in (*presets, "cpu"):
             raise unknown_name(f"config of {cls.name}", name, presets)
         if name == "default" and everything and dataset is not None:
             name = cls.default_for_all.get(dataset, name)
         wanted = [name]
         if name == "default" and dataset is not None:
-            generated = dataset in BENCHMARKS and BENCHMARKS[dataset].generated
-            wanted = [dataset, *(["cpu"] if generated else []), name]
+            small = dataset in BENCHMARKS and BENCHMARKS[dataset].small
+            wanted = [dataset, *(["cpu"] if small else []), name]
         elif name == "full":
             wanted = [f"full-{dataset}", name]
+        elif name == "cpu":
+            wanted = [name, "default"]
         found: Self = next(presets[one] for one in wanted if one in presets)
         return found
 
@@ -259,7 +269,7 @@ class Method(ABC):
         after = [one.name for one in fields(self) if one.metadata == AT_DISCOVERY]  # type: ignore[arg-type]
         return {
             "format": FORMAT,
-            "method": self.name,
+            "method": f"{type(self).__module__}:{type(self).__qualname__}",
             "version": self.version,
             "config": {name: value for name, value in settings.items() if name not in after},
             "known": known.fingerprint(),

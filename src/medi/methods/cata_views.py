@@ -75,11 +75,6 @@ CONFIGS: Mapping[str, ViewsConfig] = MappingProxyType(
 )
 
 
-def views_config(dataset: str) -> ViewsConfig:
-    """The settings for a dataset: the generated sets are made for a CPU's budget."""
-    return CONFIGS["cpu" if dataset in ("glyphs", "rules") else "default"]
-
-
 class MultiView(nn.Module):
     """A feature extractor and M heads of three linear layers, each a classifier of the known classes."""
 

@@ -51,7 +51,6 @@ class DTC(Method):
         augmentation: Random changes of images; None for the dataset's own.
     """
 
-    name: ClassVar[str] = "dtc"
     trains_on_observations: ClassVar[bool] = True
 
     pretraining: Pretraining = field(default_factory=Pretraining)

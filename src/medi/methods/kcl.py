@@ -13,7 +13,6 @@ from medi.methods.similarity import PairLoss, PairMethod, presets_of
 class KCL(PairMethod):
     """Clustering by the divergence of pairs."""
 
-    name: ClassVar[str] = "kcl"
     loss: ClassVar[PairLoss] = staticmethod(divergence_loss)
 
 

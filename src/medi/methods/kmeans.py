@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
 
 from medi.data.imageset import ImageSet
 from medi.methods.base import Plan
@@ -21,8 +20,6 @@ class KMeans(EmbeddingMethod):
         pretraining: What a network learns from the known classes first; None clusters pixels.
     """
 
-    name: ClassVar[str] = "kmeans"
-
     pretraining: Pretraining | None = None
 
     @property
@@ -37,4 +34,6 @@ class KMeans(EmbeddingMethod):
         return NetworkEmbedding(pretrain(known, plan, self.pretraining), self.pretraining.schedule.precision)
 
 
-KMeans.presets = MappingProxyType({"default": KMeans(), "features": KMeans(Pretraining(network="conv4"))})
+KMeans.presets = MappingProxyType(
+    {"default": KMeans(), "cpu": KMeans(), "features": KMeans(Pretraining(network="conv4"))}
+)

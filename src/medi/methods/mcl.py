@@ -13,7 +13,6 @@ from medi.methods.similarity import PairLoss, PairMethod, presets_of
 class MCL(PairMethod):
     """Clustering by the likelihood of pairs: the binary cross-entropy of p_i . p_j, as in MM."""
 
-    name: ClassVar[str] = "mcl"
     loss: ClassVar[PairLoss] = staticmethod(likelihood_loss)
 
 

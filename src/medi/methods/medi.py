@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar
 
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
@@ -65,8 +64,6 @@ class Medi(EmbeddingMethod):
         readout: What is read off the networks.
         grouping: How points become clusters.
     """
-
-    name: ClassVar[str] = "medi"
 
     members: tuple[Member, ...] = (Member((supervised(1500),)),)
     readout: Readout = field(default_factory=Readout, metadata=AT_DISCOVERY)

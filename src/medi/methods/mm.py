@@ -57,7 +57,6 @@ class MM(Method):
         grouping: How the embedding is clustered, where it is.
     """
 
-    name: ClassVar[str] = "mm"
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
     trains_on_observations: ClassVar[bool] = True

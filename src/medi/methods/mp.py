@@ -45,7 +45,6 @@ class MP(EmbeddingMethod):
         grouping: How points become clusters at discovery.
     """
 
-    name: ClassVar[str] = "mp"
     takes_sampler: ClassVar[bool] = True
 
     network: str = "conv4"

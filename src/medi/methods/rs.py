@@ -59,7 +59,6 @@ class RS(Method):
         augmentation: Random changes of images; None for the dataset's own.
     """
 
-    name: ClassVar[str] = "rs"
     trains_on_observations: ClassVar[bool] = True
 
     pretraining: Pretraining = field(default_factory=lambda: _rotations(2000))

@@ -1,0 +1,106 @@
+"""`medi bench rerun`: do a committed result again and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from medi.bench.candidates import FROM
+from medi.bench.grid import Run
+from medi.bench.rows import read_rows
+from medi.bench.run import run_grid, settings_of
+from medi.errors import InputError
+from medi.methods import method_of
+from medi.runtime.progress import Reporter
+
+SCORES = ("acc", "nmi", "ari")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A result beside its repetition.
+
+    Attributes:
+        before: The committed row.
+        after: The new one.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def same(self) -> bool:
+        """Whether every score is the same to the last digit."""
+        return all(self.before[name] == self.after[name] for name in SCORES)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ACC differs by no more than half the 95 % interval of either; a single draw has none."""
+        width = max(row["acc_ci95"] or 0.0 for row in (self.before, self.after))
+        return self.same or abs(self.before["acc"] - self.after["acc"]) <= width
+
+    @property
+    def text(self) -> str:
+        """Both, line by line, and what to make of it."""
+        lines = [f"{'':8}{'before':>12}{'now':>12}"]
+        for name in SCORES:
+            lines.append(f"{name.upper():8}{100 * self.before[name]:12.3f}{100 * self.after[name]:12.3f}")
+        for name in ("device", "torch", "version", "commit"):
+            lines.append(f"{name:8}{self.before.get(name)} -> {self.after.get(name)}")
+        if self.same:
+            lines.append("The same to the last digit.")
+        elif self.agrees:
+            lines.append("Not the same digits; ACC agrees within the 95 % interval over episodes.")
+        else:
+            lines.append("ACC differs by more than the 95 % interval over episodes.")
+        return "\n".join(lines)
+
+
+def read_row(text: str) -> dict[str, Any]:
+    """The row that `FILE:LINE` names."""
+    name, _, line = text.rpartition(":")
+    if not (name and line.isascii() and line.isdecimal() and int(line) >= 1):
+        raise InputError(f"{text}: name a row as FILE:LINE, such as results.jsonl:1.")
+    if not Path(name).is_file():
+        raise InputError(f"{text}: there is no file {name}.")
+    rows = read_rows(Path(name))
+    if int(line) > len(rows):
+        raise InputError(f"{text}: {name} has {len(rows)} lines.")
+    return rows[int(line) - 1]
+
+
+def rerun(row: Mapping[str, Any], out: Path | None, device: torch.device, reporter: Reporter) -> Comparison:
+    """Do a row's run again, in `out` or in a folder that is removed afterwards."""
+    run = run_of(row, reporter)
+    with TemporaryDirectory(prefix="medi-rerun-") as scratch:
+        folder = Path(scratch) if out is None else out
+        rows = run_grid([run], folder, episodes=row["episodes"], device=device, resume=False, reporter=reporter)
+    return Comparison(row, rows[0])
+
+
+def run_of(row: Mapping[str, Any], reporter: Reporter) -> Run:
+    """The run of a row with the settings that the row stores.
+
+    A row of an earlier version may have settings in another form; its preset is then taken as it is now, and that is
+    said.
+    """
+    run = Run.of_row(dict(row))
+    named = replace(run, changes=row.get("set", {}))
+    presets = method_of(run.method).presets or {"default": None}
+    start = run.config if run.config in presets else "default"
+    for candidate in (named, replace(run, changes={**row.get("settings", {}), FROM: start})):
+        with suppress(InputError):
+            if settings_of(candidate) == row.get("settings"):
+                return candidate
+    if run.config not in presets:
+        raise InputError(
+            f"{run.method} no longer has the settings '{run.config}' of that row: check out commit {row.get('commit')}."
+        )
+    reporter.say(f"The row's settings are of an earlier version: {run.method}'s preset {run.config} of today is run.")
+    return named

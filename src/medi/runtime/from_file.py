@@ -1,0 +1,49 @@
+"""What a user's own Python file defines: `path/to/file.py:Name`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from medi.errors import InputError, unknown_name
+from medi.runtime.files import input_errors
+
+
+def from_file(text: str, option: str) -> tuple[Any, str]:
+    """What `path/to/file.py:Name` defines, and a digest of the file.
+
+    Args:
+        text: File and name.
+        option: Of the command line, said where the file is at fault.
+    """
+    place, _, name = text.rpartition(":")
+    path = Path(place)
+    if not path.is_file():
+        raise InputError(f"{option} {text}: there is no file {path}; give path/to/file.py:Name.")
+    with input_errors(path, "read"):
+        digest = sha256(path.read_bytes()).hexdigest()[:12]
+    try:
+        module = _imported(path.absolute(), digest)
+    except Exception as error:
+        raise InputError(f"{option} {text}: {path} cannot be imported ({type(error).__name__}: {error}).") from error
+    own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    if name not in own:
+        raise unknown_name(f"name in {path}", name, own)
+    return getattr(module, name), digest
+
+
+@cache
+def _imported(path: Path, digest: str) -> ModuleType:
+    name = f"medi_file_{digest}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
