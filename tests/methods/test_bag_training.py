@@ -8,47 +8,58 @@ from time import sleep
 
 import pytest
 import torch
-from medi.methods.dtc_config import DTCConfig
-from medi.methods.pairs_config import PairConfig, Similarity
-from medi.methods.rs_config import RSConfig
 from rich.console import Console
+from small_sets import KNOWN, NOVEL, bags, generator, patterns
 from torch import nn
-from vectors import KNOWN, NOVEL, bags, generator
 
 from medi.data.facts import Augmentation
-from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods import METHODS, Plan, bag_training
-from medi.methods.bag_training import AdaptingLearner, ScaledStage, Stage, ramp
-from medi.methods.pretraining import Start
+from medi.methods import Plan, bag_training
+from medi.methods.bag_training import BagLearner, Stage, ramp
+from medi.methods.dtc import DTC
+from medi.methods.kcl import KCL
+from medi.methods.mcl import MCL
+from medi.methods.pretraining import Pretraining
+from medi.methods.rs import RS
+from medi.methods.similarity import Similarity
 from medi.metrics import score_episodes
+from medi.nets import build
 from medi.runtime.context import Context
 from medi.runtime.progress import Reporter
 from medi.train.schedule import Schedule
 
-START = Start("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2))
-PAIRS = PairConfig(
-    Similarity("mlp", classes=6, schedule=Schedule(steps=60, rate=5e-3)),
-    hidden=32,
-    stage=Stage(epochs=1, batch=100, least=50, schedule=Schedule(steps=1, rate=2e-2)),
-)
-QUICK = {
-    "kcl": PAIRS,
-    "mcl": PAIRS,
-    "dtc": DTCConfig(START, Stage(1, 100, 20, Schedule(steps=1, rate=0.01, optimiser="sgd"))),
-    "rs": RSConfig(
-        START, None, stage=Stage(1, 100, 50, Schedule(steps=1, rate=1e-2)), known=32, top=3, consistency=1.0
-    ),
+CLASSES = Pretraining("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2))
+PAIRS = {
+    "similarity": Similarity("mlp", classes=4, schedule=Schedule(steps=60, rate=5e-3)),
+    "hidden": 32,
+    "stage": Stage(epochs=1, batch=100, least_steps=50, schedule=Schedule(steps=1, rate=2e-2)),
 }
+QUICK = {
+    method.name: method
+    for method in (
+        KCL(**PAIRS),
+        MCL(**PAIRS),
+        DTC(CLASSES, Stage(1, 100, least_steps=20, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd"))),
+        RS(
+            CLASSES,
+            supervised=None,
+            stage=Stage(1, 100, least_steps=50, schedule=Schedule(steps=1, rate=1e-2)),
+            known=32,
+            top=3,
+            consistency=1.0,
+        ),
+    )
+}
+PLAN = Plan(way=3, observations=5)
 
 
 @pytest.fixture(scope="module", params=QUICK)
-def learner(request) -> AdaptingLearner:
-    return METHODS[request.param](QUICK[request.param]).fit(KNOWN, Plan(way=3, observations=5))
+def learner(request) -> BagLearner:
+    return QUICK[request.param].fit(KNOWN, PLAN)
 
 
 def test_a_bag_is_passed_over_as_often_as_asked_and_not_less_than_the_least():
-    stage = Stage(epochs=3, batch=100, least=20)
+    stage = Stage(epochs=3, batch=100, least_steps=20)
     for items in (1, 25, 100, 101, 15_000):
         passes = sum(1 for _ in range(0, items, 100))
         assert stage.steps_of_a_pass(items) == passes
@@ -56,8 +67,8 @@ def test_a_bag_is_passed_over_as_often_as_asked_and_not_less_than_the_least():
     assert stage.schedule_for(25).rate == stage.schedule.rate
 
 
-def test_scaled_rates_fall_in_proportion_where_bags_are_small():
-    stage = ScaledStage(epochs=1, batch=50, schedule=Schedule(steps=1, rate=0.1), enough=100)
+def test_rates_fall_in_proportion_where_bags_have_fewer_items_than_enough():
+    stage = Stage(epochs=1, batch=50, enough_items=100, schedule=Schedule(steps=1, rate=0.1))
     assert [stage.schedule_for(items).rate for items in (5, 25, 100, 5000)] == pytest.approx([0.005, 0.025, 0.1, 0.1])
 
 
@@ -138,7 +149,7 @@ def test_fewer_observations_than_classes_are_refused(learner):
 
 
 def test_a_collapse_is_said_and_counted():
-    class Collapsed(AdaptingLearner):
+    class Collapsed(BagLearner):
         def adapt(self, images, k, groups, context):
             head = nn.Linear(8, k)
             nn.init.zeros_(head.weight)
@@ -146,67 +157,51 @@ def test_a_collapse_is_said_and_counted():
 
     text = io.StringIO()
     context = Context(reporter=Reporter(Console(file=text, width=200)))
-    clustering = Collapsed("kcl", context, "mlp").discover(NOVEL.images, bags()[0], 3, generator())
+    collapsed = Collapsed("kcl", build("mlp", (8,)), context, "float32", {})
+    clustering = collapsed.discover(NOVEL.images, bags()[0], 3, generator())
     assert clustering.used.tolist() == [1, 1]
     assert "kcl: the observations of 2 of 2 bags ended in fewer than 3 clusters (the fewest: 1)" in text.getvalue()
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_what_does_not_depend_on_the_observations_is_trained_once(name, tmp_path):
-    plan = Plan(way=3, observations=5, context=Context(folder=tmp_path))
-    method = METHODS[name]
-    method(QUICK[name]).fit(KNOWN, plan)
+@pytest.mark.parametrize("method", QUICK.values(), ids=QUICK)
+def test_what_does_not_depend_on_the_observations_is_trained_once(method, tmp_path):
+    plan = replace(PLAN, context=Context(folder=tmp_path))
+    method.fit(KNOWN, plan)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")}
     assert kept
-    other = replace(QUICK[name], stage=replace(QUICK[name].stage, epochs=7))
-    learner = method(other).fit(KNOWN, replace(plan, way=2, observations=1))
+    other = replace(method, stage=replace(method.stage, epochs=7))
+    learner = other.fit(KNOWN, replace(plan, way=2, observations=1))
     learner.discover(NOVEL.images, bags(1)[0], 3, generator())
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")} == kept
 
 
-def test_kcl_and_mcl_share_their_similarity_and_dtc_and_rs_their_start(tmp_path):
-    plan = Plan(way=3, observations=5, context=Context(folder=tmp_path))
-    for name, config in QUICK.items():
-        METHODS[name](config).fit(KNOWN, plan)
-    assert sorted(path.name.split("-")[0] for path in tmp_path.glob("*.safetensors")) == ["classifier", "similarity"]
+def test_kcl_and_mcl_share_their_similarity_and_dtc_and_rs_their_pretraining(tmp_path):
+    for method in QUICK.values():
+        method.fit(KNOWN, replace(PLAN, context=Context(folder=tmp_path)))
+    assert sorted(path.name.split("-")[0] for path in tmp_path.glob("*.safetensors")) == ["classes", "similarity"]
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_every_trained_parameter_learns_in_mixed_precision_too(name):
-    config = QUICK[name]
-    schedule = replace(config.stage.schedule, precision="bfloat16")
-    config = replace(config, stage=replace(config.stage, least=1, schedule=schedule))
-    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
-    (one,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
-    config = replace(config, stage=replace(config.stage, schedule=replace(schedule, rate=0.0)))
-    learner = METHODS[name](config).fit(KNOWN, Plan(way=3, observations=5))
-    (start,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+@pytest.mark.parametrize("method", QUICK.values(), ids=QUICK)
+def test_every_trained_parameter_learns_in_mixed_precision_too(method):
+    def trained(rate: float) -> nn.Module:
+        schedule = replace(method.stage.schedule, precision="bfloat16", rate=rate)
+        once = replace(method, stage=replace(method.stage, least_steps=1, schedule=schedule))
+        (model,) = once.fit(KNOWN, PLAN).discover(NOVEL.images, bags(1)[0], 3, generator()).models
+        return model
+
+    start, one = trained(0.0), trained(method.stage.schedule.rate)
     for (title, before), after in zip(start.named_parameters(), one.parameters(), strict=True):
         assert after.isfinite().all()
         assert before.requires_grad != torch.equal(before, after), title
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_every_config_and_dataset_stands_for_settings(name):
-    method = METHODS[name]
+@pytest.mark.parametrize("method", [type(method) for method in QUICK.values()], ids=QUICK)
+def test_every_dataset_has_a_default_a_published_recipe_and_one_for_a_cpu(method):
     for dataset in ("cifar10", "cifar100", "svhn", "omniglot", "glyphs", "rules"):
-        for config in ("default", "full", "cpu"):
-            assert type(method.preset(config, dataset)) is type(method.preset("default"))
-    assert method.preset("default", "glyphs") == method.preset("cpu")
+        for name in ("default", "full", "cpu"):
+            assert type(method.preset(name, dataset)) is method
+    assert method.preset("default", "glyphs") is method.preset("cpu")
     assert method.preset("full", "omniglot") != method.preset("full")
-
-
-def test_default_may_differ_between_few_observations_and_all():
-    names = {"default": 0, "few": 1, "all": 2, "full": 3}
-    chosen = {"svhn": "few", "omniglot": "few"}
-    apart = type("Apart", (METHODS["kmeans"],), {"configs": names, "chosen": chosen, "abundant": {"svhn": "all"}})
-
-    def configs(name, everything):
-        return [apart.preset(name, dataset, everything=everything) for dataset in ("svhn", "omniglot", "rules", None)]
-
-    assert configs("default", everything=False) == [1, 1, 0, 0]
-    assert configs("default", everything=True) == [2, 1, 0, 0]
-    assert configs("full", everything=True) == [3] * 4
 
 
 class Interrupted(Reporter):
@@ -226,17 +221,14 @@ class Interrupted(Reporter):
         yield tick
 
 
+SGD = Schedule(steps=1, rate=0.01, optimiser="sgd")
 LONG = {
-    "kcl": replace(PAIRS, stage=replace(PAIRS.stage, least=100)),
-    "dtc": replace(
-        QUICK["dtc"],
-        stage=Stage(40, 10, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
-        first=Stage(3, 10, schedule=Schedule(steps=1, rate=0.01, optimiser="sgd")),
-    ),
-    "rs": RSConfig(
-        Start("classes", "conv4", batch=16, schedule=Schedule(steps=2)),
+    "kcl": replace(QUICK["kcl"], stage=replace(QUICK["kcl"].stage, least_steps=100)),
+    "dtc": replace(QUICK["dtc"], stage=Stage(40, 10, schedule=SGD), first=Stage(3, 10, schedule=SGD)),
+    "rs": RS(
+        Pretraining("classes", "conv4", batch=16, schedule=Schedule(steps=2)),
         supervised=None,
-        stage=Stage(1, 30, least=60, schedule=Schedule(steps=1, rate=1e-2)),
+        stage=Stage(1, 30, least_steps=60, schedule=Schedule(steps=1, rate=1e-2)),
         known=4,
         ramp=0.9,
     ),
@@ -246,16 +238,14 @@ LONG = {
 @pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_training_on_a_bag_continues_bit_for_bit(name, told, tmp_path, monkeypatch):
-    monkeypatch.setattr(bag_training, "KEPT", 60)
+    monkeypatch.setattr(bag_training, "KEPT_FROM_STEPS", 60)
     known, novel = KNOWN, NOVEL
     if name == "rs":  # two views differ, and the ramp of their agreement counts, on images alone
-        pictures = torch.randint(0, 256, (30, 1, 16, 16), dtype=torch.uint8, generator=generator())
-        known = novel = ImageSet(pictures, torch.arange(30) % 3, tuple("abc"))
+        known = novel = patterns(classes=3, each=10, channels=1)
 
     def adapt(folder, reporter=None):
         context = Context(folder=folder, checkpoint_seconds=0)
-        plan = Plan(way=3, observations=5, augmentation=Augmentation(crop=2), context=context)
-        learner = METHODS[name](LONG[name]).fit(known, plan)
+        learner = LONG[name].fit(known, replace(PLAN, augmentation=Augmentation(crop=2), context=context))
         before = learner.training_seconds
         context = replace(context, seed=7, reporter=reporter or context.reporter)
         model = learner.adapt(novel.images, 3, novel.labels if told else None, context)
@@ -271,9 +261,9 @@ def test_a_long_training_on_a_bag_continues_bit_for_bit(name, told, tmp_path, mo
 
 
 def test_what_was_trained_on_one_bag_is_not_taken_for_another(tmp_path, monkeypatch):
-    monkeypatch.setattr(bag_training, "KEPT", 1)
+    monkeypatch.setattr(bag_training, "KEPT_FROM_STEPS", 1)
     context = Context(folder=tmp_path)
-    learner = METHODS["rs"](QUICK["rs"]).fit(KNOWN, Plan(way=3, observations=5, context=context))
+    learner = QUICK["rs"].fit(KNOWN, replace(PLAN, context=context))
 
     def kept() -> int:
         return len(list(tmp_path.glob("rs-*.safetensors")))
@@ -292,6 +282,6 @@ def test_what_was_trained_on_one_bag_is_not_taken_for_another(tmp_path, monkeypa
 
 
 def test_short_trainings_on_bags_leave_nothing_on_disk(tmp_path):
-    learner = METHODS["rs"](QUICK["rs"]).fit(KNOWN, Plan(way=3, observations=5, context=Context(folder=tmp_path)))
+    learner = QUICK["rs"].fit(KNOWN, replace(PLAN, context=Context(folder=tmp_path)))
     learner.discover(NOVEL.images, bags()[0], 3, generator())
     assert not list(tmp_path.glob("rs-*"))

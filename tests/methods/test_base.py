@@ -42,7 +42,7 @@ SMALL = MP(network="mlp", queries=4, schedule=Schedule(steps=2))
         (Medi, "glyphs", False, "glyphs"),
         (Medi, "rules", False, "cpu"),
         (Medi, "folder:photos", False, "default"),
-        (KMeans, "glyphs", False, "default"),
+        (KMeans, "glyphs", False, "cpu"),
         (MP, None, True, "default"),
     ],
 )
@@ -71,6 +71,14 @@ def test_unknown_presets_suggest_the_nearest_and_unknown_settings_are_refused():
         MP(netwrk="conv4")
 
 
+def test_a_method_is_named_like_its_class_and_without_presets_its_fields_are_all_of_them():
+    assert (Mine.name, MyPairs.name) == ("mine", "mypairs")
+    plain = type("Plain", (KMeans,), {"presets": {}})
+    assert plain.preset("default") == plain.preset("default", "glyphs") == plain.preset("cpu") == plain()
+    with pytest.raises(InputError, match="unknown config of plain 'full'"):
+        plain.preset("full")
+
+
 BENCHMARK = Benchmark(BENCHMARKS["omniglot"], patterns(), patterns())
 
 
@@ -80,6 +88,15 @@ def test_a_plan_has_what_the_benchmark_says():
     assert plan.augmentation == facts.augmentation
     assert plan.observed is None
     assert Plan.of(BENCHMARK, observations=1, way=7).way == 7
+
+
+def test_views_are_found_by_a_small_network_where_the_set_or_the_device_is_small():
+    def network(dataset: str, device: str) -> str:
+        plan = Plan.of(replace(BENCHMARK, facts=BENCHMARKS[dataset]), context=Context(torch.device(device)))
+        return plan.views.network
+
+    assert network("omniglot", "cpu") == network("glyphs", "cuda") == network("rules", "cpu") == "conv4"
+    assert network("omniglot", "cuda") == "resnet18"
 
 
 def test_a_plan_for_everything_has_classes_of_any_size_and_sees_the_training_split_alone():
@@ -96,7 +113,7 @@ def kept(folder: Path, title: str = "") -> int:
 
 @dataclass(frozen=True)
 class Mine(MP):
-    name: ClassVar[str] = "mine"
+    pass
 
 
 @dataclass(frozen=True)
@@ -122,7 +139,6 @@ def _penalty(network: torch.nn.Module) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class MyPairs(KCL):
-    name: ClassVar[str] = "mine"
     loss: ClassVar[PairLoss] = staticmethod(likelihood_loss)
 
 

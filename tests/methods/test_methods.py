@@ -125,3 +125,42 @@ def test_a_damaged_pack_is_refused(kind):
 def test_unknown_methods_suggest_the_nearest():
     with pytest.raises(InputError, match="did you mean 'kmeans'"):
         method_of("kmean")
+
+
+OWN = """
+from medi.methods.kmeans import KMeans
+
+class Own(KMeans):
+    pass
+
+def helper():
+    pass
+"""
+
+
+def test_a_method_may_come_from_a_file_of_the_users_own(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    method = method_of(f"{tmp_path / 'own.py'}:Own")
+    assert issubclass(method, KMeans)
+    assert method is method_of(f"{tmp_path / 'own.py'}:Own")
+    assert method.name == "own"
+    assert KMeans.version != method.version, "the method it is made of stays as it was"
+    learner = method().fit(KNOWN, Plan(3, 2))
+    assert torch.equal(learner.encode(NOVEL.images), NOVEL.images)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (OWN, "Owm", r"own\.py 'Owm'.*Own"),
+        (OWN, "KMeans", r"own\.py 'KMeans'"),
+        (OWN, "helper", "no subclass of medi.methods.Method"),
+        ("1 / 0", "Own", r"own\.py cannot be imported \(ZeroDivisionError: division by zero\)"),
+        (None, "Own", r"there is no file .*own\.py"),
+    ],
+)
+def test_a_file_without_the_method_is_refused_by_name(content, name, message, tmp_path):
+    if content is not None:
+        (tmp_path / "own.py").write_text(content)
+    with pytest.raises(InputError, match=message):
+        method_of(f"{tmp_path / 'own.py'}:{name}")

@@ -238,7 +238,9 @@ class Method(ABC):
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Learn from the known classes, or find what was learnt before."""
         before = plan.context.stopwatch.seconds
-        learner = self.make_learner(known, plan)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(plan.context.seed)  # layers made in here follow from the seed
+            learner = self.make_learner(known, plan)
         learner.training_seconds = plan.context.stopwatch.seconds - before
         return learner
 

@@ -1,0 +1,61 @@
+"""What CONTRIBUTING.md and README.md show works as it is written there."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from medi.cli import app
+from medi.methods.mp import MP
+from medi.train.schedule import Schedule
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for block in python_blocks("CONTRIBUTING.md"):
+        name = re.match(r"# (\w+\.py)\n", block)
+        assert name, "a block of Python has its file's name in the first line"
+        (tmp_path / name[1]).write_text(block)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> list[dict[str, object]]:
+    result = CliRunner().invoke(app, ["bench", "run", *words, "--seeds", "1", "--episodes", "20", "--out", "out"])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in Path("out/results.jsonl").read_text().splitlines()]
+
+
+def test_the_example_method_learns_the_example_dataset(examples: Path) -> None:
+    rows = run("--dataset", "stripes.py:stripes", "--method", "feature_kmeans.py:FeatureKMeans,kmeans")
+    own, pixels = (row["acc"] for row in rows)
+    assert own > 0.8 > 0.5 > pixels
+
+
+def test_a_setting_of_the_example_method_can_be_changed_and_is_stored(examples: Path) -> None:
+    (row,) = run(
+        *("--dataset", "stripes.py:stripes", "--method", "feature_kmeans.py:FeatureKMeans"),
+        *("--set", "schedule.steps=3"),
+    )
+    assert row["settings"]["schedule"]["steps"] == 3
+    assert row["set"] == {"schedule": {"steps": 3}}
+
+
+def test_readmes_python_gives_the_command_lines_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = python_blocks("README.md")
+    monkeypatch.chdir(tmp_path)
+    short = replace(MP.presets["cpu"], schedule=Schedule(steps=3))  # both are as quick
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": short})
+    there: dict[str, object] = {}
+    exec(block.replace("seed=0)", "seed=0, episodes=20)"), there)
+    (row,) = run("--dataset", "glyphs", "--method", "mp")
+    assert there["scores"]["honest"].acc == row["acc"]
