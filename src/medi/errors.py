@@ -29,9 +29,11 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     from difflib import get_close_matches
 
     known = sorted(names)
-    close = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else "choose one of them."
+    by_small_letters = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), by_small_letters, n=1)
+    hint = f"did you mean '{by_small_letters[close[0]]}'?" if close else "choose one of them."
     shown = known
     if len(known) > ALL_NAMES:
-        shown = [*get_close_matches(name.lower(), known, n=NEAR_NAMES, cutoff=0), f"… ({len(known)} in all)"]
+        near = get_close_matches(name.lower(), by_small_letters, n=NEAR_NAMES, cutoff=0)
+        shown = [*(by_small_letters[one] for one in near), f"… ({len(known)} in all)"]
     return InputError(f"unknown {kind} '{name}': there is {', '.join(shown)}; {hint}")

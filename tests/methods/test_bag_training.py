@@ -15,7 +15,7 @@ from torch import nn
 from medi.data.facts import Augmentation
 from medi.errors import InputError
 from medi.methods import Plan, bag_training
-from medi.methods.bag_training import BagLearner, Stage, ramp
+from medi.methods.bag_training import BagLearner, BagMethod, Stage, ramp
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.mcl import MCL
@@ -23,7 +23,7 @@ from medi.methods.pretraining import Pretraining
 from medi.methods.rs import RS
 from medi.methods.similarity import Similarity
 from medi.metrics import score_episodes
-from medi.nets import build
+from medi.nets import Network, build
 from medi.runtime.context import Context
 from medi.runtime.progress import Reporter
 from medi.train.schedule import Schedule
@@ -149,18 +149,21 @@ def test_fewer_observations_than_classes_are_refused(learner):
 
 
 def test_a_collapse_is_said_and_counted():
-    class Collapsed(BagLearner):
-        def adapt(self, images, k, groups, context):
-            head = nn.Linear(8, k)
+    class Collapsed(BagMethod[Network]):
+        def learn(self, known, plan):
+            return build("mlp", (8,))
+
+        def adapt(self, learnt, bag):
+            head = nn.Linear(8, bag.k)
             nn.init.zeros_(head.weight)
             return head
 
     text = io.StringIO()
     context = Context(reporter=Reporter(Console(file=text, width=200)))
-    collapsed = Collapsed("kcl", build("mlp", (8,)), context, "float32", {})
-    clustering = collapsed.discover(NOVEL.images, bags()[0], 3, generator())
+    learner = Collapsed().fit(KNOWN, replace(PLAN, context=context))
+    clustering = learner.discover(NOVEL.images, bags()[0], 3, generator())
     assert clustering.used.tolist() == [1, 1]
-    assert "kcl: the observations of 2 of 2 bags ended in fewer than 3 clusters (the fewest: 1)" in text.getvalue()
+    assert "collapsed: the observations of 2 of 2 bags ended in fewer than 3 clusters (the fewest: 1)" in text.getvalue()
 
 
 @pytest.mark.parametrize("method", QUICK.values(), ids=QUICK)

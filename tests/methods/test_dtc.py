@@ -11,8 +11,8 @@ from small_sets import generator
 
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.bag_training import Stage, ramp
-from medi.methods.dtc import DTC, DTCLearner, SoftClusters, divergence, principal_components, sharpened
+from medi.methods.bag_training import Bag, BagLearner, Stage, ramp
+from medi.methods.dtc import DTC, SoftClusters, divergence, principal_components, sharpened
 from medi.nets import build
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
@@ -23,9 +23,13 @@ def points(n: int = 30, d: int = 12, k: int = 4) -> torch.Tensor:
     return means.repeat(-(-n // k), 1)[:n] + torch.randn(n, d, generator=generator(1))
 
 
-def learner(method: DTC | None = None) -> DTCLearner:
+def learner(method: DTC | None = None) -> BagLearner:
     known = ImageSet(points(), torch.arange(30) % 4, tuple("abcd"))
-    return DTCLearner(method or DTC(), build("mlp", (12,), hidden=(16,)).eval(), known, Plan(4, 5))
+    return BagLearner(method or DTC(), build("mlp", (12,), hidden=(16,)).eval(), known, Plan(4, 5))
+
+
+def begun(machine: BagLearner, images: torch.Tensor) -> SoftClusters:
+    return machine.method.begin(machine.learnt, Bag(images, 4, None, Context(), machine))
 
 
 def test_components_are_those_of_scikit_learn():
@@ -40,8 +44,8 @@ def test_components_are_those_of_scikit_learn():
 def test_training_begins_at_k_means_in_the_space_of_the_components_as_in_scikit_learn():
     bag = points()
     machine = learner()
-    model = machine.begin(bag, 4, None, Context())
-    features = machine.pretrained(bag).detach().numpy()
+    model = begun(machine, bag)
+    features = machine.learnt(bag).detach().numpy()
     projected = PCA(4, svd_solver="full").fit_transform(features)
     theirs = KMeans(4, n_init=10, random_state=0).fit(projected)
     ours = model.project(torch.from_numpy(features)).detach()
@@ -87,12 +91,12 @@ def test_a_first_stage_draws_assignments_towards_the_targets_of_the_beginning():
     bag = points(n=40)
     first = Stage(epochs=60, batch=40, schedule=Schedule(steps=1, rate=1e-2, shape="constant"))
     idle = Stage(epochs=1, batch=40, schedule=Schedule(steps=1, rate=0.0))
-    begun, drawn = (
+    start, drawn = (
         learner(DTC(stage=idle, first=stage)).adapt(bag, 4, None, Context()).eval() for stage in (None, first)
     )
     with torch.inference_mode():
-        target = sharpened(begun(bag).softmax(1))
-        before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (begun, drawn))
+        target = sharpened(start(bag).softmax(1))
+        before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (start, drawn))
     assert after < before / 2
 
 
@@ -107,7 +111,7 @@ def test_the_weight_of_consistency_is_reached_after_its_share_of_the_stage(share
 
 def test_with_one_observation_a_class_every_item_is_its_own_centre():
     bag = points(n=4)
-    model = learner().begin(bag, 4, None, Context())
+    model = begun(learner(), bag)
     assert model.centres.isfinite().all()
     assert sorted(model(bag).argmax(1).tolist()) == [0, 1, 2, 3]
 

@@ -79,22 +79,22 @@ def test_only_the_last_stage_and_the_heads_learn_after_pretraining_unless_all_ma
     assert isinstance(model, TwoHeads)
     moved = {
         name
-        for (name, before), after in zip(learner.pretrained.named_parameters(), model.network.parameters(), strict=True)
+        for (name, before), after in zip(learner.learnt.network.named_parameters(), model.network.parameters(), strict=True)
         if not torch.equal(before, after)
     }
-    last = {id(parameter) for parameter in last_stage(learner.pretrained).parameters()}
-    free = {name for name, p in learner.pretrained.named_parameters() if id(p) in last or not only_last}
+    last = {id(parameter) for parameter in last_stage(learner.learnt.network).parameters()}
+    free = {name for name, p in learner.learnt.network.named_parameters() if id(p) in last or not only_last}
     assert moved == free
-    assert not torch.equal(model.known.weight, learner.head.weight)
+    assert not torch.equal(model.known.weight, learner.learnt.head.weight)
 
 
 def test_heads_may_have_a_hidden_layer_and_learn():
     learner = replace(VECTORS, hidden=8).fit(KNOWN, Plan(way=3, observations=5))
     (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
     layers = [layer for layer in model.novel if isinstance(layer, torch.nn.Linear)]
-    assert [tuple(layer.weight.shape) for layer in layers] == [(8, learner.pretrained.width), (3, 8)]
-    assert not torch.equal(model.known[0].weight, learner.head[0].weight)
-    first, last = (layer.weight.detach().flatten()[:24] for layer in (learner.head[0], learner.head[-1]))
+    assert [tuple(layer.weight.shape) for layer in layers] == [(8, learner.learnt.network.width), (3, 8)]
+    assert not torch.equal(model.known[0].weight, learner.learnt.head[0].weight)
+    first, last = (layer.weight.detach().flatten()[:24] for layer in (learner.learnt.head[0], learner.learnt.head[-1]))
     assert abs(float(torch.corrcoef(torch.stack([first, last]))[0, 1])) < 0.9, "each layer has draws of its own"
 
 
@@ -123,7 +123,7 @@ def test_later_stages_are_kept_with_what_the_first_was_learnt_from(supervised, t
         learner = method.fit(known, replace(plan, observed=observed))
         (model,) = learner.discover(known.images, torch.tensor([[0, 1, 2]]), 3, generator()).models
         assert model(known.images[:2] / 255).isfinite().all()
-        return [next(module.parameters()) for module in (learner.pretrained, model)]
+        return [next(module.parameters()) for module in (learner.learnt.network, model)]
 
     for one, other in zip(learnt(None), learnt(255 - known.images), strict=True):
         assert not torch.equal(one, other)

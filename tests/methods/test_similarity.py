@@ -38,5 +38,5 @@ def test_the_clustering_network_begins_as_the_similarity_network_or_at_random():
         method = KCL(Similarity("mlp", schedule=Schedule(steps=2)), start=start, stage=stage)
         learner = method.fit(KNOWN, Plan(3, 5))
         (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
-        begun.append(torch.equal(next(model.parameters()), next(learner.judge.parameters())))
+        begun.append(torch.equal(next(model.parameters()), next(learner.learnt.network.parameters())))
     assert begun == [True, False]

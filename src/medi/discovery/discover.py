@@ -30,6 +30,7 @@ from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discove
 from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
 from medi.errors import InputError
 from medi.methods import method_of
+from medi.methods.base import Grouper
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
 
@@ -194,10 +195,8 @@ def _grouper(
     context: Context,
 ) -> Callable[[Tensor], NDArray[np.int64]]:
     """A function that groups the novel items of some indices (n,) into k."""
-    method = method_of(config.method)
-    if not method.trains_on_observations:
-        own = configured_method(config, context.device, vectors=novel.ndim == 2).own_grouping()
-        clustering = choice.clustering if own is None else own
+    if not method_of(config.method).trains_on_observations:
+        clustering = _clustering(novel, choice, config, context)
         return lambda items: group(points[items], k, clustering, torch.Generator().manual_seed(context.seed))
     if known.n_classes < 2:
         raise InputError(f"method {config.method} learns from known classes: give two or more, or use mp or kmeans.")
@@ -219,11 +218,18 @@ def _augmented(
     """Groupings of the images after augmentation; none for vectors, which are not augmented."""
     if novel.ndim != 4 or representation.embedding is None or method_of(config.method).trains_on_observations:
         return []
+    clustering = _clustering(novel, choice, config, context)
     generator, found = torch.Generator().manual_seed(context.seed), []
     for _ in range(AUGMENTED_GROUPINGS):
         points = representation.embed(augment(novel.cpu(), config.augmentation, generator))
-        found.append(group(points, k, choice.clustering, generator))
+        found.append(group(points, k, clustering, generator))
     return found
+
+
+def _clustering(novel: Tensor, choice: Choice, config: DiscoveryConfig, context: Context) -> str | Grouper:
+    """How points become groups: the method's own way where it has one, or else what known classes chose."""
+    own = configured_method(config, context.device, vectors=novel.ndim == 2).own_grouping()
+    return choice.clustering if own is None else own
 
 
 def _as_found(count: ClassCount, labels: NDArray[np.int64]) -> ClassCount:

@@ -125,13 +125,15 @@ def task_size(known: ImageSet) -> tuple[ImageSet, int, int]:
 
 def configured_method(config: DiscoveryConfig, device: torch.device, *, vectors: bool) -> Method:
     """The method with the right network and length."""
-    method = method_of(config.method)
     if vectors and config.method == "mp" and config.preset is None:
         return PROJECTOR
     small = vectors or device.type == "cpu"
-    chosen = method.preset(config.preset or ("cpu" if small else "default"))
-    adjusted: Method = _adjusted(chosen, "mlp" if vectors else config.network, VECTOR_STEPS if vectors else None)
-    return adjusted
+    chosen = method_of(config.method).preset(config.preset or ("cpu" if small else "default"))
+    adjusted = _adjusted(chosen, "mlp" if vectors else config.network, VECTOR_STEPS if vectors else None)
+    # Some presets say how many images of a class a training task takes: here that is what the known classes have.
+    sized = [one.name for one in fields(adjusted) if one.name in ("observations", "queries") and one.default is None]
+    method: Method = replace(adjusted, **dict.fromkeys(sized))
+    return method
 
 
 def _adjusted(value: Any, network: str, most_steps: int | None) -> Any:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +20,16 @@ from torch import Tensor, nn
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import Assignment, Clustering, Learner
+from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
 from medi.nets import Network
 from medi.nets.embed import NetworkEmbedding, in_batches
 from medi.runtime.context import Context
-from medi.runtime.devices import Precision
 from medi.runtime.progress import Silent
 from medi.train.loop import Loss, train
 from medi.train.schedule import Schedule
 
+Learnt = TypeVar("Learnt", bound=nn.Module)
+"""What a method learns before any observation."""
 KEPT_FROM_STEPS = 2000
 """Steps from which on a training on a bag is kept on disk. Shorter ones are done again: there may be hundreds."""
 
@@ -89,62 +90,90 @@ class StepCount(nn.Module):
         return int(self.taken) - 1
 
 
-class BagLearner(Learner):
-    """Trains a network for every bag.
+@dataclass(frozen=True)
+class Bag:
+    """One bag of observations that a network is trained on.
 
-    Args:
-        title: The method's name, for messages.
-        pretrained: The network that every bag's training starts from, or learns from.
-        context: Where bags are trained on, and who watches.
-        precision: Of the networks' answers.
-        identity: All that a training on a bag depends on beside bag, schedule and seed.
+    Attributes:
+        images: (n, …) the observations.
+        k: Number of classes.
+        groups: (n,) their true classes, for the oracle alone; None otherwise.
+        context: Where to train, with a seed of this bag's own.
+        learner: Whose bag it is: it has the known images, their augmentation, and an embedding.
     """
 
-    def __init__(
-        self, title: str, pretrained: Network, context: Context, precision: Precision, identity: Mapping[str, Any]
-    ) -> None:
-        self.title, self.context, self.precision, self.identity = title, context, precision, identity
-        self.embedding = NetworkEmbedding(pretrained, precision)
-        self.network = self.embedding.network_name
+    images: Tensor
+    k: int
+    groups: Tensor | None
+    context: Context
+    learner: BagLearner
+
+    def train(self, model: nn.Module, loss: Loss, schedule: Schedule) -> None:
+        """Train a model on the bag; a long training is kept.
+
+        What a loss remembers from step to step has to be a part of the model.
+        """
+        identity: dict[str, Any] = {}
+        context, learner = self.context, self.learner
+        if schedule.steps < KEPT_FROM_STEPS:
+            context = replace(context, folder=None)
+        else:
+            names = tuple(map(str, range(self.k)))
+            labels = ImageSet.unlabelled(self.images).labels if self.groups is None else self.groups
+            bag = ImageSet(self.images, labels, names).fingerprint()
+            identity = {**learner.identity, "pretrained with seed": learner.context.seed, "bag": bag}
+        began = monotonic()
+        seconds = train(model, loss, schedule, context, title=learner.method.name, identity=identity)
+        learner.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption
+
+
+@dataclass(frozen=True)
+class BagMethod(Method, Generic[Learnt]):
+    """A method that trains on the observations: it defines `learn` and `adapt`."""
+
+    trains_on_observations: ClassVar[bool] = True
 
     @abstractmethod
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
-        """Train a network on one bag.
+    def learn(self, known: ImageSet, plan: Plan) -> Learnt:
+        """What the known classes teach, once: a network of `medi.nets.build`, or a module with one as `network`."""
+
+    @abstractmethod
+    def adapt(self, learnt: Learnt, bag: Bag) -> nn.Module:
+        """Train a network on one bag, with `bag.train`.
 
         Args:
-            images: (n, …) the observations.
-            k: Number of classes.
-            groups: (n,) their true classes, for the oracle alone.
-            context: Where to, with a seed of this bag's own.
+            learnt: What `learn` returned; it must stay as it is.
+            bag: The observations.
 
         Returns:
             A network from items (m, …) to logits (m, k), whose softmax are the probabilities of the clusters.
         """
 
-    def train_on(
-        self,
-        images: Tensor,
-        k: int,
-        groups: Tensor | None,
-        model: nn.Module,
-        loss: Loss,
-        schedule: Schedule,
-        context: Context,
-    ) -> None:
-        """Train a model on a bag as `adapt` is given it; a long training is kept.
+    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
+        """Learn from the known classes; bags come later."""
+        return BagLearner(self, self.learn(known, plan), known, plan)
 
-        What a loss remembers from step to step has to be a part of the model.
-        """
-        identity: dict[str, Any] = {}
-        if schedule.steps < KEPT_FROM_STEPS:
-            context = replace(context, folder=None)
-        else:
-            names = tuple(map(str, range(k)))
-            bag = ImageSet.unlabelled(images, names) if groups is None else ImageSet(images, groups, names)
-            identity = {**self.identity, "pretrained with seed": self.context.seed, "bag": bag.fingerprint()}
-        began = monotonic()
-        seconds = train(model, loss, schedule, context, title=self.title, identity=identity)
-        self.training_seconds += max(0.0, seconds - (monotonic() - began))  # what was done before an interruption
+
+class BagLearner(Learner):
+    """Trains a network for every bag.
+
+    Args:
+        method: How.
+        learnt: What it learnt from the known classes.
+        known: Those.
+        plan: Where bags are trained on, who watches, and what leaves the class of an image alone.
+    """
+
+    def __init__(self, method: BagMethod[Learnt], learnt: Learnt, known: ImageSet, plan: Plan) -> None:
+        self.method, self.learnt, self.known = method, learnt, known
+        self.augmentation, self.context, self.identity = plan.augmentation, plan.context, method.identity(known, plan)
+        network = learnt if isinstance(learnt, Network) else learnt.network
+        self.embedding = NetworkEmbedding(network)  # type: ignore[arg-type]
+        self.network = self.embedding.network_name
+
+    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
+        """The network of one bag (n, …); groups (n,) are for the oracle alone."""
+        return self.method.adapt(self.learnt, Bag(images, k, groups, context, self))
 
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> BagClustering:
         """Train on each bag in turn."""
@@ -164,7 +193,7 @@ class BagLearner(Learner):
         models, reporter = [], self.context.reporter
         # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
         of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
-        with of_bags.track(f"{self.title}: bags", len(bag)) as tick:
+        with of_bags.track(f"{self.method.name}: bags", len(bag)) as tick:
             for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
                 context = replace(self.context, seed=seed, reporter=of_steps)
                 truth = None if groups is None else groups[number]
@@ -174,7 +203,7 @@ class BagLearner(Learner):
         if (fewest := int(clustering.used.min())) < k:
             count = int((clustering.used < k).sum())
             reporter.say(
-                f"{self.title}: the observations of {count} of {len(bag)} bags ended in fewer than {k} clusters "
+                f"{self.method.name}: the observations of {count} of {len(bag)} bags ended in fewer than {k} clusters "
                 f"(the fewest: {fewest}); the other clusters stay empty."
             )
         return clustering
@@ -207,7 +236,6 @@ class BagClustering(Clustering):
                 lambda batch, model=model: model(to_float(batch)).float().softmax(-1),
                 self.learner.context.device,
                 encoded[row],
-                precision=self.learner.precision,
             )
             for model, row in zip(self.models, items, strict=True)
         ]

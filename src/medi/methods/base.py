@@ -36,8 +36,6 @@ Grouper = Callable[[Tensor, int, torch.Generator, bool], Tensor]
 """From points (episodes, n, d), k, a generator and whether groups are equally large to labels (episodes, n)."""
 AT_DISCOVERY: Mapping[str, str] = MappingProxyType({"matters": "at discovery"})
 """Metadata of a setting that training does not depend on: presets that differ in such alone share a training."""
-FORMAT = 2
-"""Raised when trained weights of an earlier version of this package can no longer be used."""
 OBSERVATIONS_FOR_ALL = 5
 """Observations of a training task when all novel images will be observed."""
 
@@ -208,6 +206,11 @@ class Method(ABC):
         super().__init_subclass__()
         cls.name = cls.__name__.lower()
 
+    @property
+    def code(self) -> str:
+        """Where the method is written, so that nothing that another one trained is taken for its own."""
+        return f"{type(self).__module__}:{type(self).__qualname__}"
+
     @classmethod
     def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Self:
         """The method with the settings of a name; `default` and `full` may differ from dataset to dataset.
@@ -270,8 +273,7 @@ class Method(ABC):
         settings = asdict(self)  # type: ignore[call-overload]
         after = [one.name for one in fields(self) if one.metadata == AT_DISCOVERY]  # type: ignore[arg-type]
         return {
-            "format": FORMAT,
-            "method": f"{type(self).__module__}:{type(self).__qualname__}",
+            "code": self.code,
             "version": self.version,
             "config": {name: value for name, value in settings.items() if name not in after},
             "known": known.fingerprint(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +22,11 @@ from medi.data.augment import augment, to_float
 from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.data.imageset import ImageSet
 from medi.methods import published
-from medi.methods.bag_training import BagLearner, Stage, StepCount, ramp
-from medi.methods.base import Learner, Method, Plan
+from medi.methods.bag_training import Bag, BagMethod, Stage, StepCount, ramp
+from medi.methods.base import Plan
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.nets import Network
 from medi.nets.embed import in_batches
-from medi.runtime.context import Context
 from medi.train.schedule import Schedule
 
 
@@ -36,7 +35,7 @@ def _sgd_stage(rate: float, decay: float = 0.0) -> Stage:
 
 
 @dataclass(frozen=True)
-class DTC(Method):
+class DTC(BagMethod[Network]):
     """Settings of DTC.
 
     Attributes:
@@ -51,8 +50,6 @@ class DTC(Method):
         augmentation: Random changes of images; None for the dataset's own.
     """
 
-    trains_on_observations: ClassVar[bool] = True
-
     pretraining: Pretraining = field(default_factory=Pretraining)
     stage: Stage = field(default_factory=lambda: _sgd_stage(rate=0.01, decay=5e-4))
     consistency: float = 10.0
@@ -63,10 +60,58 @@ class DTC(Method):
     by_cluster: bool = False
     augmentation: Augmentation | None = None
 
-    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
-        """Train the network on known classes, or find it trained."""
-        plan = replace(plan, augmentation=self.augmentation or plan.augmentation)
-        return DTCLearner(self, pretrain(known, plan, self.pretraining), known, plan)
+    def learn(self, known: ImageSet, plan: Plan) -> Network:
+        """The network, trained on known classes."""
+        return pretrain(known, replace(plan, augmentation=self.augmentation or plan.augmentation), self.pretraining)
+
+    def adapt(self, learnt: Network, bag: Bag) -> nn.Module:
+        """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
+        model = self.begin(learnt, bag)
+        if self.first:
+            apart = replace(bag.context, seed=bag.context.seed + 1)  # or the next stage would see the same batches
+            self._draw(model, replace(bag, context=apart), self.first, renewing=False)
+        self._draw(model, bag, self.stage, renewing=True)
+        return model
+
+    def begin(self, learnt: Network, bag: Bag) -> SoftClusters:
+        """The network before training on a bag: components of its features and the centres of k-means there."""
+        features = bag.learner.embedding(bag.images).clone()
+        mean, components = principal_components(features, bag.k)
+        points = (features - mean) @ components.mT
+        if bag.groups is None:
+            centres = kmeans(points[None], bag.k, generator=bag.context.generator(stream=1)).centres[0]
+        else:
+            centres = group_means(points, bag.groups, bag.k)
+        return SoftClusters(deepcopy(learnt), mean, components, centres).to(bag.context.device)
+
+    def _draw(self, model: SoftClusters, bag: Bag, stage: Stage, *, renewing: bool) -> None:
+        """One stage; only one that renews its targets on the way asks two views to agree."""
+        images, device, schedule = bag.images, bag.context.device, stage.schedule_for(len(bag.images))
+        augmentation = self.augmentation or bag.learner.augmentation
+        every = self.refresh * stage.steps_of_a_pass(len(images))
+        model.steps, model.target = StepCount(), torch.zeros(len(images), bag.k, device=device)
+
+        def assignments() -> Tensor:
+            model.eval()
+            q = in_batches(lambda batch: model(to_float(batch)).softmax(-1), device, images)
+            model.train()
+            torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
+            return q.clone()
+
+        def loss(generator: torch.Generator) -> Tensor:
+            step = model.steps.next()
+            if step == 0 or (renewing and step % every == 0):
+                told = bag.groups
+                model.target = sharpened(assignments()) if told is None else functional.one_hot(told, bag.k).float()
+            items = stage.draw(len(images), generator)
+            seen = augment(torch.cat([images[items]] * (2 if renewing else 1)), augmentation, generator)
+            log_q, *others = model(seen).log_softmax(-1).split(len(items))
+            drawn = divergence(model.target[items], log_q, by_cluster=self.by_cluster)
+            done = step / schedule.steps - self.warm_up
+            weight = self.consistency * ramp(done, self.ramp * (1 - self.warm_up)) if done >= 0 else 0.0
+            return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
+
+        bag.train(model, loss, schedule)
 
 
 def principal_components(points: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -115,73 +160,6 @@ class SoftClusters(nn.Module):
         features = self.network(images).float()
         with torch.autocast(features.device.type, enabled=False):
             return -squared_distances(self.project(features), self.centres).log1p()
-
-
-class DTCLearner(BagLearner):
-    """Trains projection, centres and network on each bag."""
-
-    def __init__(self, method: DTC, network: Network, known: ImageSet, plan: Plan) -> None:
-        precision = method.stage.schedule.precision
-        super().__init__(method.name, network, plan.context, precision, method.identity(known, plan))
-        self.method, self.pretrained, self.augmentation = method, network, plan.augmentation
-
-    def begin(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> SoftClusters:
-        """The network before training on a bag (n, …): components of its features and the centres of k-means there."""
-        features = self.embedding(images).clone()
-        mean, components = principal_components(features, k)
-        points = (features - mean) @ components.mT
-        if groups is None:
-            centres = kmeans(points[None], k, generator=context.generator(stream=1)).centres[0]
-        else:
-            centres = group_means(points, groups, k)
-        return SoftClusters(deepcopy(self.pretrained), mean, components, centres).to(context.device)
-
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
-        """Draw the soft assignments of the bag towards their targets, or towards the true groups."""
-        model = self.begin(images, k, groups, context)
-        if self.method.first:
-            apart = replace(context, seed=context.seed + 1)  # or the next stage would see the same batches again
-            self._draw(model, images, groups, apart, self.method.first, renewing=False)
-        self._draw(model, images, groups, context, self.method.stage, renewing=True)
-        return model
-
-    def _draw(
-        self,
-        model: SoftClusters,
-        images: Tensor,
-        groups: Tensor | None,
-        context: Context,
-        stage: Stage,
-        *,
-        renewing: bool,
-    ) -> None:
-        """One stage; only one that renews its targets on the way asks two views to agree."""
-        method, schedule, k = self.method, stage.schedule_for(len(images)), len(model.centres)
-        every = method.refresh * stage.steps_of_a_pass(len(images))
-        model.steps, model.target = StepCount(), torch.zeros(len(images), k, device=context.device)
-
-        def assignments() -> Tensor:
-            model.eval()
-            q = in_batches(
-                lambda batch: model(to_float(batch)).softmax(-1), context.device, images, precision=self.precision
-            )
-            model.train()
-            torch.clear_autocast_cache()  # weights cast here carry no gradient: the step must cast its own
-            return q.clone()
-
-        def loss(generator: torch.Generator) -> Tensor:
-            step = model.steps.next()
-            if step == 0 or (renewing and step % every == 0):
-                model.target = sharpened(assignments()) if groups is None else functional.one_hot(groups, k).float()
-            items = stage.draw(len(images), generator)
-            seen = augment(torch.cat([images[items]] * (2 if renewing else 1)), self.augmentation, generator)
-            log_q, *others = model(seen).log_softmax(-1).split(len(items))
-            drawn = divergence(model.target[items], log_q, by_cluster=method.by_cluster)
-            done = step / schedule.steps - method.warm_up
-            weight = method.consistency * ramp(done, method.ramp * (1 - method.warm_up)) if done >= 0 else 0.0
-            return drawn + sum(weight * functional.mse_loss(log_q.exp(), other.exp()) for other in others)
-
-        self.train_on(images, k, groups, model, loss, schedule, context)
 
 
 def _authors(

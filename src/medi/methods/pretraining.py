@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from medi.data.augment import augment, paste
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import FORMAT, Plan
+from medi.methods.base import Plan
 from medi.methods.prototypes import task_loss
 from medi.nets import Network, build, place, seeded
 from medi.runtime.context import Context
@@ -66,7 +66,6 @@ class Pretraining:
         """All that it depends on beside schedule and seed, and what the network had learnt before."""
         beside = plan.observed if self.observed else None
         return {
-            "format": FORMAT,
             "pretraining": asdict(self),
             "before": [asdict(stage) for stage in before],
             "known": known.fingerprint(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,12 @@ from medi.data.facts import CROPPED, FLIPPED, Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import published
-from medi.methods.bag_training import BagLearner, Stage, ramp
-from medi.methods.base import Learner, Method, Plan
+from medi.methods.bag_training import Bag, BagMethod, Stage, ramp
+from medi.methods.base import Plan
 from medi.methods.pair_losses import label_pairs
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.methods.rs_loss import JointLoss, TwoHeads, make_head
-from medi.nets import Network, last_stage
-from medi.runtime.context import Context
+from medi.nets import last_stage
 from medi.train.classifier import Classifier, classifier_loss
 from medi.train.cuda_graph import replayed
 from medi.train.loop import train
@@ -42,7 +41,7 @@ def _rotations(steps: int) -> Pretraining:
 
 
 @dataclass(frozen=True)
-class RS(Method):
+class RS(BagMethod[Classifier]):
     """Settings of RS.
 
     Attributes:
@@ -58,8 +57,6 @@ class RS(Method):
         hidden: Size of a layer with a norm between features and either head's outputs; None for linear heads.
         augmentation: Random changes of images; None for the dataset's own.
     """
-
-    trains_on_observations: ClassVar[bool] = True
 
     pretraining: Pretraining = field(default_factory=lambda: _rotations(2000))
     supervised: Schedule | None = field(default_factory=lambda: Schedule(steps=1000, shape="onecycle"))
@@ -77,17 +74,41 @@ class RS(Method):
         if self.supervised_batch < 1:
             raise InputError(f"supervised_batch={self.supervised_batch} leaves a step without images: give at least 1.")
 
-    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
-        """The first two stages, or where they were trained before."""
+    def learn(self, known: ImageSet, plan: Plan) -> Classifier:
+        """The first two stages: a network, and a head for the known classes."""
         plan = replace(plan, augmentation=self.augmentation or plan.augmentation)
         network = pretrain(known, plan, self.pretraining)
-        head = make_head(network.width, known.n_classes, self.hidden, plan.context)
+        model = Classifier(network, make_head(network.width, known.n_classes, self.hidden, plan.context))
         if self.only_last:
             network.requires_grad_(False)
             last_stage(network).requires_grad_(True)
         if self.supervised is not None:
-            self._learn_known_classes(Classifier(network, head), self.supervised, known, plan)
-        return RSLearner(self, network, head, known, plan)
+            self._learn_known_classes(model, self.supervised, known, plan)
+        return model
+
+    def adapt(self, learnt: Classifier, bag: Bag) -> nn.Module:
+        """Train on known images and the bag's, so many of either in each step that none is without novel pairs."""
+        known, images, groups = bag.learner.known, bag.images, bag.groups
+        augmentation = self.augmentation or bag.learner.augmentation
+        novel_head = make_head(learnt.network.width, bag.k, self.hidden, bag.context)
+        model = TwoHeads(deepcopy(learnt.network), deepcopy(learnt.head), novel_head)
+        schedule = self.stage.schedule_for(len(images))
+
+        with replayed(JointLoss(model, self.top)) as joint:
+
+            def loss(generator: torch.Generator) -> Tensor:
+                novel = self.stage.draw(len(images), generator)
+                shown = torch.randint(len(known), (self.known,), generator=generator, device=generator.device)
+                batch = torch.cat([known.images[shown], images[novel]])
+                views = augment(torch.cat([batch, batch]), augmentation, generator)
+                weight = self.consistency * ramp(model.steps.next() / schedule.steps, self.ramp)
+                # Filled in on the device: a copy from the CPU would wait for it.
+                consistency = torch.full((), weight, device=generator.device)
+                similar = () if groups is None else (label_pairs(groups[novel]),)
+                return joint(views, known.labels[shown], consistency, *similar)
+
+            bag.train(model, loss, schedule)
+        return model
 
     def identity(self, known: ImageSet, plan: Plan, **task: int) -> dict[str, Any]:
         """All that its trainings depend on, what the first stage saw included."""
@@ -95,7 +116,7 @@ class RS(Method):
 
     def _learn_known_classes(self, model: Classifier, schedule: Schedule, known: ImageSet, plan: Plan) -> None:
         context, batch = plan.context, self.supervised_batch
-        identity = self.pretraining.identity(known, plan)
+        identity = self.pretraining.identity(known, plan) | {"code": self.code, "version": self.version}
         identity |= {"batch": batch, "only_last": self.only_last, "hidden": self.hidden}
         with classifier_loss(model) as label_loss:
 
@@ -104,39 +125,6 @@ class RS(Method):
                 return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
 
             train(model, loss, schedule, context, title="last-stage", identity=identity)
-
-
-class RSLearner(BagLearner):
-    """Trains both heads, and what is not frozen, on known images and each bag together."""
-
-    def __init__(self, method: RS, network: Network, head: nn.Module, known: ImageSet, plan: Plan) -> None:
-        precision = method.stage.schedule.precision
-        super().__init__(method.name, network, plan.context, precision, method.identity(known, plan))
-        self.method, self.pretrained, self.head, self.known = method, network, head, known
-        self.augmentation = plan.augmentation
-
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
-        """Train on known images and the bag's, so many of either in each step that none is without novel pairs."""
-        method, known, stage = self.method, self.known, self.method.stage
-        novel_head = make_head(self.pretrained.width, k, method.hidden, context)
-        model = TwoHeads(deepcopy(self.pretrained), deepcopy(self.head), novel_head)
-        schedule = stage.schedule_for(len(images))
-
-        with replayed(JointLoss(model, method.top)) as joint:
-
-            def loss(generator: torch.Generator) -> Tensor:
-                novel = stage.draw(len(images), generator)
-                shown = torch.randint(len(known), (method.known,), generator=generator, device=context.device)
-                batch = torch.cat([known.images[shown], images[novel]])
-                views = augment(torch.cat([batch, batch]), self.augmentation, generator)
-                weight = method.consistency * ramp(model.steps.next() / schedule.steps, method.ramp)
-                # Filled in on the device: a copy from the CPU would wait for it.
-                consistency = torch.full((), weight, device=context.device)
-                similar = () if groups is None else (label_pairs(groups[novel]),)
-                return joint(views, known.labels[shown], consistency, *similar)
-
-            self.train_on(images, k, groups, model, loss, schedule, context)
-        return model
 
 
 def _authors(known: int, consistency: float, ramp: float, augmentation: Augmentation) -> RS:

@@ -18,11 +18,10 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.imageset import ImageSet
-from medi.methods.bag_training import BagLearner, Stage
-from medi.methods.base import FORMAT, Learner, Method, Plan
+from medi.methods.bag_training import Bag, BagMethod, Stage
+from medi.methods.base import Plan
 from medi.methods.pair_losses import label_pairs
 from medi.nets import Network, build, place, seeded
-from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
 from medi.train.loop import train
 from medi.train.schedule import Schedule
@@ -87,7 +86,7 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> Similar
         return functional.cross_entropy(logits.float().flatten(0, 1), same.flatten())
 
     identity = {
-        "format": FORMAT,
+        "code": __name__,  # a changed copy of this file is another method
         "similarity": asdict(config),
         "known": known.fingerprint(),
         "augmentation": asdict(plan.augmentation),
@@ -97,7 +96,7 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> Similar
 
 
 @dataclass(frozen=True)
-class PairMethod(Method):
+class PairMethod(BagMethod[SimilarityNetwork]):
     """Settings of KCL and MCL.
 
     Attributes:
@@ -108,54 +107,43 @@ class PairMethod(Method):
     """
 
     loss: ClassVar[PairLoss]
-    trains_on_observations: ClassVar[bool] = True
 
     similarity: Similarity = field(default_factory=Similarity)
     start: Literal["similarity", "random"] = "similarity"
     hidden: int = 512
     stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least_steps=300))
 
-    def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
-        """Train the similarity network, or find it trained."""
-        return PairLearner(self, train_similarity(known, self.similarity, plan), known, plan)
+    def learn(self, known: ImageSet, plan: Plan) -> SimilarityNetwork:
+        """The network that judges pairs."""
+        return train_similarity(known, self.similarity, plan)
 
-
-class PairLearner(BagLearner):
-    """Trains a clustering network on each bag to agree with the similarity network."""
-
-    def __init__(self, method: PairMethod, judge: SimilarityNetwork, known: ImageSet, plan: Plan) -> None:
-        precision = method.stage.schedule.precision
-        super().__init__(method.name, judge.network, plan.context, precision, method.identity(known, plan))
-        self.method, self.judge, self.augmentation = method, judge, plan.augmentation
-
-    def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
+    def adapt(self, learnt: SimilarityNetwork, bag: Bag) -> nn.Module:
         """A network whose outputs for pairs of the bag agree with the judge, or with the true groups."""
-        stage, pair_loss = self.method.stage, type(self.method).loss
-        judge = deepcopy(self.judge).train()  # judges by the batch's own statistics; the copy keeps ours as they were
-        model = self._clusterer(images, k, context)
+        images, groups, pair_loss = bag.images, bag.groups, type(self).loss
+        judge = deepcopy(learnt).train()  # judges by the batch's own statistics; the copy keeps ours as they were
+        model = self._clusterer(learnt, bag)
 
         def loss(generator: torch.Generator) -> Tensor:
-            items = stage.draw(len(images), generator)
-            batch = augment(images[items], self.augmentation, generator)
+            items = self.stage.draw(len(images), generator)
+            batch = augment(images[items], bag.learner.augmentation, generator)
             with torch.no_grad():
                 same = judge(batch).argmax(-1) if groups is None else label_pairs(groups[items])
             logits = model(batch).float()
-            with torch.autocast(context.device.type, enabled=False):  # logarithms near 0 need every digit
+            with torch.autocast(logits.device.type, enabled=False):  # logarithms near 0 need every digit
                 return pair_loss(logits, same.to(logits.dtype))
 
-        self.train_on(images, k, groups, model, loss, stage.schedule_for(len(images)), context)
+        bag.train(model, loss, self.stage.schedule_for(len(images)))
         return model
 
-    def _clusterer(self, images: Tensor, k: int, context: Context) -> nn.Module:
-        if self.method.start == "similarity":
-            network = deepcopy(self.judge.network)
+    def _clusterer(self, learnt: SimilarityNetwork, bag: Bag) -> nn.Module:
+        context = bag.context
+        if self.start == "similarity":
+            network = deepcopy(learnt.network)
         else:
-            network = build(self.method.similarity.network, tuple(images.shape[1:]), seed=context.seed)
+            network = build(self.similarity.network, tuple(bag.images.shape[1:]), seed=context.seed)
             network = place(network, context.device)
         with seeded(context.seed, stream=1):
-            head = nn.Sequential(
-                nn.Linear(network.width, self.method.hidden), nn.ReLU(), nn.Linear(self.method.hidden, k)
-            )
+            head = nn.Sequential(nn.Linear(network.width, self.hidden), nn.ReLU(), nn.Linear(self.hidden, bag.k))
         return nn.Sequential(network, head.to(context.device))
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from medi.nets import Network
 from medi.nets.norm import forward_together
 from medi.runtime import ranks
 from medi.train.cuda_graph import replayed
@@ -20,7 +21,7 @@ StepLoss = Callable[..., Tensor]
 class Classifier(nn.Module):
     """A network and a head on its features."""
 
-    def __init__(self, network: nn.Module, head: nn.Module) -> None:
+    def __init__(self, network: Network, head: nn.Module) -> None:
         super().__init__()
         self.network, self.head = network, head
 
