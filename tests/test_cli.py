@@ -138,13 +138,13 @@ def choose(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 def test_settings_that_a_method_does_not_have_are_refused_and_leave_no_folder(tmp_path):
     out, file = tmp_path / "out", tmp_path / "candidates.json"
-    fails(bench(out, "--set", "bacth=3"), "--set", "bacth", "did you mean 'batch'")
-    fails(bench(out, "--set", "schedule.steps=many"), "schedule.steps", "a whole number")
-    fails(bench(out, "--set", "batch"), "field=value")
+    fails(bench(out, "--set", "grouping.untt=true"), "--set", "grouping.untt", "did you mean 'grouping.unit'")
+    fails(bench(out, "--set", "grouping.neighbours=many"), "grouping.neighbours", "a whole number")
+    fails(bench(out, "--set", "grouping"), "field=value")
     fails(choose(out), "--config", "--candidates")
     fails(choose(out, "--candidates", str(file)), str(file), "no such file")
-    file.write_text('{"new": {"bacth": 3}}')
-    fails(choose(out, "--candidates", str(file)), str(file), "new", "did you mean 'batch'")
+    file.write_text('{"new": {"groupign": {}}}')
+    fails(choose(out, "--candidates", str(file)), str(file), "new", "did you mean 'grouping'")
     fails(choose(out, "--config", "default", "--regime", "grouped"), "grouped")
     fails(choose(out, "--config", "default", "--held-out", "5000"), "5000")
     fails(choose(out, "--config", "default", "--observations", "19"), "19 observations")
@@ -154,23 +154,23 @@ def test_settings_that_a_method_does_not_have_are_refused_and_leave_no_folder(tm
 def test_presets_and_candidates_are_compared_and_a_changed_candidate_is_refused(tmp_path):
     out, file = tmp_path / "out", tmp_path / "candidates.json"
     options = ("--config", "default", "--candidates", str(file), "--way", "3", "--episodes", "2", "--splits", "1")
-    file.write_text('{"free": {"grouping": {"rounds": 3}}}')
-    done = choose(out, *options, "--set", "grouping.step=0.5")
+    file.write_text('{"free": {"grouping": {"neighbours": 3}}}')
+    done = choose(out, *options, "--set", "grouping.unit=true")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (out / "choices.jsonl").read_text().splitlines()]
-    assert [(row["config"], row["settings"]["grouping"]["rounds"]) for row in rows] == [("default", 10), ("free", 3)]
-    assert {row["settings"]["grouping"]["step"] for row in rows} == {0.5}
-    file.write_text('{"free": {"grouping": {"rounds": 4}}}')
-    fails(choose(out, *options, "--set", "grouping.step=0.5", "--resume"), "(free)", "other settings")
+    assert [(row["config"], row["settings"]["grouping"]["neighbours"]) for row in rows] == [("default", 0), ("free", 3)]
+    assert {row["settings"]["grouping"]["unit"] for row in rows} == {True}
+    file.write_text('{"free": {"grouping": {"neighbours": 4}}}')
+    fails(choose(out, *options, "--set", "grouping.unit=true", "--resume"), "(free)", "other settings")
     fails(choose(out, *options, "--resume"), "other settings")
 
 
 def test_a_setting_can_be_changed_for_a_run_and_a_resumed_run_must_have_it_too(tmp_path):
-    options = ("--seeds", "1", "--episodes", "2", "--way", "3", "--set", "grouping.rounds=3")
+    options = ("--seeds", "1", "--episodes", "2", "--way", "3", "--set", "grouping.neighbours=3")
     assert bench(tmp_path / "out", *options).returncode == 0
     (row,) = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
-    assert row["settings"]["grouping"]["rounds"] == 3
-    assert row["set"] == {"grouping": {"rounds": 3}}
+    assert row["settings"]["grouping"]["neighbours"] == 3
+    assert row["set"] == {"grouping": {"neighbours": 3}}
     assert bench(tmp_path / "out", *options, "--resume").returncode == 0
     fails(bench(tmp_path / "out", *options[:-2], "--resume"), "other settings")
 

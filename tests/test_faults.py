@@ -69,7 +69,7 @@ def small_grid(monkeypatch):
     tiny = MP(queries=2, images=12, pretraining=before, schedule=Schedule(steps=8))
     benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
     monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": tiny})
-    monkeypatch.setattr(bench_run, "load", lambda name, device: benchmark)
+    monkeypatch.setattr(bench_run, "load_dataset", lambda *_: benchmark)
     monkeypatch.setattr(bench_run, "Context", lambda **options: Context(**options, checkpoint_seconds=0))
     monkeypatch.setattr(_Run, "LOG_EVERY", 2)
     bench_run.commit()  # asks git once, before the clock runs
@@ -376,7 +376,7 @@ def command(out: Path, stderr: Path) -> None:
 
 @pytest.fixture
 def tiny_is_default(monkeypatch):
-    monkeypatch.setattr(MP, "presets", {**MP.presets, "rules": MP.presets["tiny"]})
+    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": MP.presets["tiny"]})
 
 
 @pytest.mark.usefixtures("tiny_is_default")

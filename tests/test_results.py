@@ -34,13 +34,6 @@ def test_links_between_documents_lead_somewhere(document):
             assert heading in anchors, f"{target}#{heading}"
 
 
-def test_the_readmes_python_finds_the_letters():
-    names = python_of("README.md")
-    labels = names["groups"].labels[0].view(3, 3)
-    assert (labels == labels[:, :1]).all()
-    assert names["groups"].assign(names["features"], names["torch"].tensor([[3, 803, 1603]])).labels.shape == (1, 3)
-
-
 def test_the_estimators_python_finds_the_digits():
     names = python_of("docs/estimator.md")
     novel = names["novel"]

@@ -18,14 +18,14 @@ KMEANS, MP = (replace(run, dataset="glyphs") for run in (KMEANS_RUN, TINY_RUN))
 @pytest.fixture
 def twelve(monkeypatch, glyphs) -> Benchmark:
     benchmark = replace(glyphs, known=glyphs.known.of_classes(range(12)))
-    monkeypatch.setattr(choose, "load", lambda name, device: benchmark)
+    monkeypatch.setattr(choose, "load_dataset", lambda name, *_: benchmark)
     return benchmark
 
 
 @pytest.fixture
 def five(monkeypatch, glyphs) -> Benchmark:
     benchmark = replace(glyphs, known=glyphs.known.of_classes(range(5)))
-    monkeypatch.setattr(choose, "load", lambda name, device: benchmark)
+    monkeypatch.setattr(choose, "load_dataset", lambda name, *_: benchmark)
     return benchmark
 
 
@@ -50,7 +50,7 @@ def test_candidates_are_compared_on_held_out_known_classes_and_continued(tmp_pat
 def test_candidates_can_be_compared_with_held_out_classes_observed_in_full(tmp_path, monkeypatch, twelve, families):
     known = replace(twelve.known, class_names=tuple(f"{'abcd'[number % 4]}/{number}" for number in range(12)))
     benchmark = replace(twelve, known=known, facts=replace(twelve.facts, families=families))
-    monkeypatch.setattr(choose, "load", lambda name, device: benchmark)
+    monkeypatch.setattr(choose, "load_dataset", lambda name, *_: benchmark)
     run = replace(KMEANS, way=20, observations="all", score="pooled")
     (summary,) = compare([run], tmp_path, splits=2)
     rows = read_journal(tmp_path / "choices.jsonl")
@@ -73,7 +73,7 @@ def test_trials_of_more_held_out_classes_are_kept_apart(tmp_path, five):
 
 def test_what_cannot_be_asked_of_the_last_dataset_is_refused_before_there_is_a_folder(tmp_path, monkeypatch, glyphs):
     sets = {"glyphs": glyphs, "rules": replace(glyphs, known=glyphs.known.of_classes(range(5)))}
-    monkeypatch.setattr(choose, "load", lambda name, device: sets[name])
+    monkeypatch.setattr(choose, "load_dataset", lambda name, *_: sets[name])
     runs = [replace(KMEANS, dataset=name) for name in sets]
     with pytest.raises(InputError, match="--held-out 4"):
         compare(runs, tmp_path / "out", held_out=4)

@@ -48,7 +48,7 @@ def test_what_is_left_is_judged_by_what_is_there():
 
 @pytest.fixture
 def small(monkeypatch, glyphs):
-    monkeypatch.setattr(bench_run, "load", lambda name, device: glyphs)
+    monkeypatch.setattr(bench_run, "load_dataset", lambda name, *_: glyphs)
     monkeypatch.setattr(paper, "load", lambda name, device: glyphs)
     pooled = replace(KMEANS, score="pooled")
     parts = [Part("one", (KMEANS,)), Part("two", (pooled, replace(pooled, observations=1)), drawn="pooled")]

@@ -25,7 +25,7 @@ KMEANS, MP = (replace(run, dataset="glyphs") for run in (KMEANS_RUN, TINY_RUN))
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch, glyphs):
-    monkeypatch.setattr(bench_run, "load", lambda name, device: glyphs)
+    monkeypatch.setattr(bench_run, "load_dataset", lambda name, *_: glyphs)
 
 
 def go(runs, out, **options):
@@ -72,7 +72,7 @@ def test_results_of_other_settings_are_never_mixed(tmp_path):
 def test_a_result_without_a_setting_that_there_is_now_is_of_other_settings(tmp_path):
     go([KMEANS], tmp_path)
     (row,) = read_journal(tmp_path / "results.jsonl")
-    del row["settings"]["schedule"]
+    del row["settings"]["pretraining"]
     (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
     with pytest.raises(InputError, match="other settings"):
         go([KMEANS], tmp_path, resume=True)

@@ -24,7 +24,7 @@ from medi.runtime.workers import rows_of_answer
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for module in (bench_run, work):
-        monkeypatch.setattr(module, "load", tiny_benchmark)
+        monkeypatch.setattr(module, "load_dataset", tiny_benchmark)
     work._loaded.cache_clear()
     yield
     work._loaded.cache_clear()

@@ -77,9 +77,10 @@ def test_only_the_last_stage_and_the_heads_learn_after_pretraining_unless_all_ma
     learner = method.fit(KNOWN, Plan(way=3, observations=5))
     (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
     assert isinstance(model, TwoHeads)
+    start = learner.learnt.network.named_parameters()
     moved = {
         name
-        for (name, before), after in zip(learner.learnt.network.named_parameters(), model.network.parameters(), strict=True)
+        for (name, before), after in zip(start, model.network.parameters(), strict=True)
         if not torch.equal(before, after)
     }
     last = {id(parameter) for parameter in last_stage(learner.learnt.network).parameters()}

@@ -21,8 +21,8 @@ KMEANS_RUN = Run("rules", "kmeans", "default", None, 5, 5, "honest", "episode", 
 TINY_RUN = Run("rules", "mp", "tiny", "uniform", 5, 2, "honest", "episode", 0, TINY)
 
 
-def tiny_benchmark(name: str = "rules", device: object = None) -> Benchmark:
-    """What `load` gives, but six known and six novel classes of 24 noisy images."""
+def tiny_benchmark(name: str = "rules", *_: object) -> Benchmark:
+    """What `load_dataset` gives, but six known and six novel classes of 24 noisy images."""
     return Benchmark(facts_of(name), _some_classes(seed=0), _some_classes(seed=1))
 
 
@@ -51,6 +51,6 @@ def watch_trainings(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    work.load = tiny_benchmark
+    work.load_dataset = tiny_benchmark
     watch_trainings(Path(sys.argv[1]))
     serve(work.do)

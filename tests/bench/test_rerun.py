@@ -1,0 +1,87 @@
+"""`medi bench rerun`: the same digits again, and what differs is said."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import KMEANS_RUN, TINY_RUN, tiny_benchmark
+
+from medi.bench import run as bench_run
+from medi.bench.rerun import Comparison, read_row, rerun, run_of
+from medi.bench.run import run_grid
+from medi.errors import InputError
+from medi.runtime.progress import Silent
+
+CPU = torch.device("cpu")
+
+
+class Listening(Silent):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Rows of K-means and of a candidate of MP."""
+    monkeypatch.setattr(bench_run, "load_dataset", tiny_benchmark)
+    run_grid([KMEANS_RUN, TINY_RUN], tmp_path / "out", episodes=3, device=CPU, resume=False, reporter=Silent())
+    return tmp_path / "out" / "results.jsonl"
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_a_row_is_repeated_to_the_last_digit_by_the_settings_it_stores(results: Path, line: int) -> None:
+    comparison = rerun(read_row(f"{results}:{line}"), None, CPU, Silent())
+    assert comparison.same
+    assert comparison.agrees
+    assert comparison.after["settings"] == comparison.before["settings"]
+
+
+def test_settings_are_the_rows_own_even_where_the_preset_has_others_now(results: Path) -> None:
+    row = read_row(f"{results}:1")
+    row["settings"]["grouping"]["unit"] = True
+    assert rerun(row, None, CPU, Silent()).after["settings"] == row["settings"]
+
+
+def test_a_row_of_an_earlier_version_is_repeated_by_its_preset_and_that_is_said(results: Path) -> None:
+    row, listening = read_row(f"{results}:1"), Listening()
+    row["settings"] = {"network": None}
+    assert run_of(row, listening) == KMEANS_RUN
+    assert "earlier version" in listening.said[0]
+    with pytest.raises(InputError, match="no longer has the settings 'lost'"):
+        run_of(row | {"config": "lost"}, listening)
+
+
+def test_the_result_stays_where_a_folder_is_named(results: Path, tmp_path: Path) -> None:
+    rerun(read_row(f"{results}:1"), tmp_path / "again", CPU, Silent())
+    assert len((tmp_path / "again" / "results.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("acc", "same", "agrees"), [(0.5, True, True), (0.51, False, True), (0.53, False, False), (0.47, False, False)]
+)
+def test_acc_agrees_within_the_interval_over_episodes(acc: float, same: bool, agrees: bool) -> None:
+    row = {"acc": 0.5, "nmi": 0.1, "ari": 0.1, "acc_ci95": 0.02}
+    comparison = Comparison(row, row | {"acc": acc})
+    assert (comparison.same, comparison.agrees) == (same, agrees)
+
+
+def test_a_single_draw_agrees_only_to_the_last_digit() -> None:
+    row = {"acc": 0.5, "nmi": 0.1, "ari": 0.1, "acc_ci95": None}
+    assert not Comparison(row, row | {"acc": 0.5001}).agrees
+
+
+@pytest.mark.parametrize("text", ["results.jsonl", "results.jsonl:0", "results.jsonl:x", "none.jsonl:1", ":3"])
+def test_a_row_that_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=re.escape(text)):
+        read_row(text)
+
+
+def test_a_line_beyond_the_last_is_refused_with_their_number(results: Path) -> None:
+    assert json.loads(results.read_text().splitlines()[0])["method"] == "kmeans"
+    with pytest.raises(InputError, match="has 2 lines"):
+        read_row(f"{results}:3")
