@@ -20,10 +20,13 @@ a field. `make results` writes this page.
 
 def page() -> str:
     """The whole page."""
-    return HEAD + "".join(_section(name, method) for name, method in METHODS.items())
+    by_text: dict[str, list[str]] = {}
+    for name, method in METHODS.items():
+        by_text.setdefault(_block(method), []).append(name)
+    return HEAD + "".join(f"\n## {', '.join(names)}\n\n```text\n{text}\n```\n" for text, names in by_text.items())
 
 
-def _section(name: str, method: type[Method]) -> str:
+def _block(method: type[Method]) -> str:
     by_settings: dict[str, list[str]] = {}
     for dataset in BENCHMARKS:
         by_settings.setdefault(_text(method.preset("default", dataset)), []).append(dataset)
@@ -33,7 +36,7 @@ def _section(name: str, method: type[Method]) -> str:
     if "paper" in method.presets:
         by_settings.setdefault(_text(method.preset("paper")), []).append("paper")
     lines = [f"{', '.join(names)}: {text or 'as the class has it'}" for text, names in by_settings.items()]
-    return f"\n## {name}\n\n```text\n" + "\n".join(map(_wrapped, lines)) + "\n```\n"
+    return "\n".join(map(_wrapped, lines))
 
 
 def _wrapped(line: str) -> str:
