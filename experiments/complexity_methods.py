@@ -11,7 +11,7 @@ import torch
 from medi.data.facts import BENCHMARKS
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.cata_views import CONFIGS as VIEWS
+from medi.methods.cata_views import VIEWS_PRESETS
 from medi.methods.cata_views import ViewsConfig, find_views
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
@@ -138,7 +138,7 @@ def of_pairs(method: KCL | MCL, shape: Shape, stage: str) -> int:
 
 def cata_at(shape: Shape) -> Cata:
     """CATA."""
-    config = VIEWS[shape.preset]
+    config = VIEWS_PRESETS[shape.preset]
     return Cata(replace(config, network=NETWORK, batch=shape.images * config.batch))
 
 

@@ -10,7 +10,7 @@ from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
 
 
 def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "EPISODES", 3)
+    monkeypatch.setattr(demo, "DEMO_EPISODES", 3)
     cpu = MP.presets["cpu"]
     quick = replace(cpu, network="mlp", queries=3, images=60, schedule=replace(cpu.schedule, steps=8))
     monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": quick})

@@ -21,11 +21,11 @@ from medi.runtime.context import Context
 from medi.runtime.files import make_folder
 from medi.runtime.progress import Reporter
 
-EPISODES = 300
+DEMO_EPISODES = 300
 PICTURE = "discovered.png"
-SHOWN = 8
+SHOWN_OF_A_GROUP = 8
 """Recognised drawings shown of each group."""
-METHODS = {"kmeans": "k-means on pixels", "mp": "MP (meta-trained)"}
+COMPARED_METHODS = {"kmeans": "k-means on pixels", "mp": "MP (meta-trained)"}
 
 
 def run_demo(out: Path) -> None:
@@ -45,7 +45,7 @@ def run_demo(out: Path) -> None:
     )
     runs = expand(
         datasets=["glyphs"],
-        methods=list(METHODS),
+        methods=list(COMPARED_METHODS),
         samplers={"kmeans": None, "mp": "uniform"},
         config="default",
         way=way,
@@ -56,17 +56,17 @@ def run_demo(out: Path) -> None:
     )
     with TemporaryDirectory() as temporary:
         work = Path(temporary)
-        rows = run_grid(runs, work, episodes=EPISODES, device=device, resume=True, reporter=reporter)
+        rows = run_grid(runs, work, episodes=DEMO_EPISODES, device=device, resume=True, reporter=reporter)
         _draw(runs[-1], benchmark, Context(device, 0, work / "models", reporter), out / PICTURE)
     acc = {(row["method"], row["regime"]): row["acc"] for row in rows}
     table = Table("", "honest", "transductive", "grouped", "chance", title="Accuracy on unseen letters, percent")
-    for method, title in METHODS.items():
+    for method, title in COMPARED_METHODS.items():
         table.add_row(
             title, *(f"{100 * acc[method, regime]:.1f}" for regime in REGIMES), f"{100 * rows[0]['chance']:.1f}"
         )
     console.print(table)
     console.print(
-        f"Mean of {EPISODES} heaps. honest: no label of an unseen letter, new drawings recognised one by one; "
+        f"Mean of {DEMO_EPISODES} heaps. honest: no label of an unseen letter, new drawings recognised one by one; "
         "transductive: new drawings seen together; grouped: an oracle that sorts the heap by its labels first. "
         "MP uses that every letter has equally many drawings, k-means does not.\n",
         highlight=False,
@@ -104,7 +104,7 @@ def _draw(run: Run, benchmark: Benchmark, context: Context, path: Path) -> None:
                 f"group {group + 1}",
                 f"{100 * float(clustering.confidence[0, mine].mean()):.0f} % sure",
                 thumbnails(questions.bag[0, mine], questions.groups[0, mine], group),
-                thumbnails(questions.query[0, new], questions.labels[0, new], group)[:SHOWN],
+                thumbnails(questions.query[0, new], questions.labels[0, new], group)[:SHOWN_OF_A_GROUP],
             )
         )
     share = float((truth[questions.bag.shape[1] :] == class_of[found][questions.bag.shape[1] :]).float().mean())

@@ -66,7 +66,7 @@ def test_training_begins_where_pretraining_ended_and_every_setting_shares_that(t
 
 def test_classes_that_are_held_out_for_the_log_are_no_part_of_pretraining(monkeypatch):
     seen = []
-    monkeypatch.setattr(mm, "HELD_OUT", 0.5)
+    monkeypatch.setattr(mm, "WATCHED_CLASSES", 0.5)
     monkeypatch.setattr(mm, "pretrain", lambda known, *rest: seen.append(known) or pretrain(known, *rest))
     before = Pretraining("prototypes", "mlp", batch=60, schedule=Schedule(steps=1))
     replace(QUICK, pretraining=before).fit(blobs(16), Plan(2, 3, queries=5))
@@ -150,7 +150,7 @@ def logged(folder: Path, key: str) -> list[tuple[int, float]]:
 
 def test_discovery_on_held_out_known_classes_is_logged_every_200_tasks_and_chooses_nothing(tmp_path, monkeypatch):
     known, plan = blobs(20), replace(PLAN, context=Context(folder=tmp_path))
-    monkeypatch.setattr(mm, "HELD_OUT", 0.2)
+    monkeypatch.setattr(mm, "WATCHED_CLASSES", 0.2)
     method = replace(QUICK, inner=InnerSteps(steps=1), tasks=40, schedule=Schedule(steps=12))
     learner = method.fit(known, plan)
     rows = logged(tmp_path, "held_out_acc")

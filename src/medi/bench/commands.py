@@ -23,7 +23,7 @@ from medi.runtime.ray_option import RayCommand
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
 
-FORMATS = ("text", "md", "csv", "latex")
+TABLE_FORMATS = ("text", "md", "csv", "latex")
 
 Dataset = Annotated[
     str,
@@ -249,8 +249,8 @@ def table_command(
     format: Annotated[str, typer.Option(help="text, md, csv or latex.")] = "text",
 ) -> None:
     """Print results: mean, std and n over seeds beside the paper's numbers, chance and the oracle."""
-    if format not in FORMATS:
-        raise unknown_name("format", format, FORMATS)
+    if format not in TABLE_FORMATS:
+        raise unknown_name("format", format, TABLE_FORMATS)
     from medi.bench.tables import read_results, render, summarise
     from medi.bench.terminal import show_lines
 

@@ -22,7 +22,7 @@ from medi.runtime.files import make_folder, write_atomically
 
 COMPARED = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.in_paper)
 """What the paper compares, from left to right: published methods, then meta discovery."""
-COLOURS = ("#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#555555")
+BAR_COLOURS = ("#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#555555")
 """Of the methods, in the order of the registry."""
 REGIME = "honest"
 
@@ -86,7 +86,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 def colour_of(method: str) -> str:
     """The colour of a method's bars; the last one for those that are not in the registry."""
     place = METHOD_NAMES.index(method) if method in METHOD_NAMES else -1
-    return COLOURS[min(place, len(COLOURS) - 1)]
+    return BAR_COLOURS[min(place, len(BAR_COLOURS) - 1)]
 
 
 def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:

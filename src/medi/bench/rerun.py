@@ -19,7 +19,7 @@ from medi.errors import InputError
 from medi.methods import method_of
 from medi.runtime.progress import Reporter
 
-SCORES = ("acc", "nmi", "ari")
+COMPARED_SCORES = ("acc", "nmi", "ari")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Whether every score is the same to the last digit."""
-        return all(self.before[name] == self.after[name] for name in SCORES)
+        return all(self.before[name] == self.after[name] for name in COMPARED_SCORES)
 
     @property
     def agrees(self) -> bool:
@@ -49,7 +49,7 @@ class Comparison:
     def text(self) -> str:
         """Both, line by line, and what to make of it."""
         lines = [f"{'':8}{'before':>12}{'now':>12}"]
-        for name in SCORES:
+        for name in COMPARED_SCORES:
             lines.append(f"{name.upper():8}{100 * self.before[name]:12.3f}{100 * self.after[name]:12.3f}")
         for name in ("device", "torch", "version", "commit"):
             lines.append(f"{name:8}{self.before.get(name)} -> {self.after.get(name)}")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from medi.cluster.groups import group_sums
 
-NOTHING = 1e-9
+NO_VARIANCE = 1e-9
 """Part of the variance inside classes below which a variance is taken for rounding."""
 
 ROWS = 8192
@@ -49,7 +49,7 @@ def weighing(features: Tensor, labels: Tensor, shrinkage: float) -> Tensor:
     inside, between = covariances(features, labels)
     size = inside.diagonal().mean()
     values, vectors = torch.linalg.eigh(between)
-    values = torch.where(values > NOTHING * size, values, 0.0)
+    values = torch.where(values > NO_VARIANCE * size, values, 0.0)
     if not size > 0 or not values.any():
         return torch.eye(len(values), device=features.device)
     values = (1 - shrinkage) * values + shrinkage * values.mean()

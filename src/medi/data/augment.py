@@ -16,7 +16,7 @@ from torch.nn.functional import pad as reflect_pad
 from medi.data.facts import Augmentation
 from medi.errors import InputError
 
-NOTHING = Augmentation()
+NO_CHANGE = Augmentation()
 
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 """Every order of three channels."""
@@ -49,7 +49,7 @@ def augment(images: Tensor, changes: Augmentation, generator: torch.Generator, p
     Returns:
         (..., c, h, w), float, from -2 to 2.
     """
-    if changes == NOTHING or (images.is_floating_point() and images.ndim < 3):
+    if changes == NO_CHANGE or (images.is_floating_point() and images.ndim < 3):
         return to_float(images[part])
     if images.dtype != torch.uint8 or images.ndim < 3:
         raise InputError(

@@ -19,7 +19,7 @@ from medi.runtime.progress import Reporter, Silent
 if TYPE_CHECKING:
     from medi.photos.folders import Skipped
 
-SHOWN = 5
+SKIPPED_SHOWN = 5
 """Skipped files named on the terminal; the others are counted."""
 
 FORCE = typer.Option("--force", help="Replace what an earlier run wrote.")
@@ -129,10 +129,10 @@ def _list_skipped(skipped: Sequence[Skipped]) -> None:
         return
     console = Console(stderr=True)
     _say(console, f"{len(skipped)} file{'s were' if len(skipped) != 1 else ' was'} skipped:")
-    for item in skipped[:SHOWN]:
+    for item in skipped[:SKIPPED_SHOWN]:
         _say(console, f"  {_printable(item.path)}: {item.reason}")
-    if len(skipped) > SHOWN:
-        _say(console, f"  and {len(skipped) - SHOWN} more")
+    if len(skipped) > SKIPPED_SHOWN:
+        _say(console, f"  and {len(skipped) - SKIPPED_SHOWN} more")
 
 
 def _printable(text: str) -> str:

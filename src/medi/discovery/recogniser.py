@@ -21,7 +21,7 @@ from medi.runtime.files import make_folder
 from medi.train.checkpoint import load_checkpoint, save_checkpoint, under_prefix, with_prefix
 
 FILE = "recogniser.safetensors"
-FORMAT = "medi-recogniser-3"
+RECOGNISER_FORMAT = "medi-recogniser-3"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Recogniser:
             make_folder(folder) / FILE,
             tensors,
             {
-                "format": FORMAT,
+                "format": RECOGNISER_FORMAT,
                 "representation": facts,
                 "names": list(self.names),
                 "temperature": self.temperature,
@@ -128,7 +128,7 @@ class Recogniser:
             raise InputError(f"{folder} holds no {FILE}: give the model folder that `medi discover` wrote.")
         try:
             tensors, facts = load_checkpoint(path)
-            if facts["format"] != FORMAT:
+            if facts["format"] != RECOGNISER_FORMAT:
                 raise ValueError(facts["format"])
             representation = Representation.unpack(under_prefix("representation", tensors), facts["representation"])
             recogniser = cls(

@@ -12,7 +12,7 @@ from medi.data.imageset import ImageSet
 from medi.discovery.representations import Representation, as_they_are, chunks, principal
 from medi.errors import InputError
 from medi.methods import Learner, Method, Plan, method_of
-from medi.methods.cata_views import CONFIGS, ViewsConfig
+from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig
 from medi.methods.mp import MP
 from medi.runtime.context import Context
 from medi.train.schedule import Schedule
@@ -80,7 +80,7 @@ def teach(known: ImageSet, way: int, config: DiscoveryConfig, context: Context) 
         queries=queries,
         augmentation=Augmentation() if vectors else config.augmentation,
         sampler=config.sampler if method.takes_sampler else "uniform",
-        views=VECTOR_VIEWS if vectors else replace(CONFIGS["cpu"], network=config.network),
+        views=VECTOR_VIEWS if vectors else replace(VIEWS_PRESETS["cpu"], network=config.network),
         context=context,
     )
     learner = method.fit(fitting.to(context.device), plan)

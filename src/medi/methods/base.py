@@ -26,7 +26,7 @@ from medi.data.benchmarks import Benchmark
 from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.methods.cata_views import CONFIGS, ViewsConfig, make_sampler
+from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig, make_sampler
 from medi.nets.embed import Embedding
 from medi.runtime.context import Context
 from medi.runtime.progress import Reporter
@@ -94,7 +94,7 @@ class Plan:
             observations=OBSERVATIONS_FOR_ALL if everything else int(observations),
             augmentation=benchmark.facts.augmentation,
             sampler=sampler,
-            views=CONFIGS["cpu" if small else "default"],
+            views=VIEWS_PRESETS["cpu" if small else "default"],
             equal_sizes=not everything,
             context=context,
             observed=train.images if everything and train is not None else None,

@@ -29,7 +29,7 @@ from medi.train.loop import Validation, train
 from medi.train.schedule import Schedule
 from medi.train.together import embed_together, same_on_all
 
-HELD_OUT = 0.1
+HELD_OUT_IMAGES = 0.1
 """Share of the known images that chooses the length of the training."""
 
 
@@ -63,7 +63,7 @@ class ViewsConfig:
     )
 
 
-CONFIGS: Mapping[str, ViewsConfig] = MappingProxyType(
+VIEWS_PRESETS: Mapping[str, ViewsConfig] = MappingProxyType(
     {
         "default": ViewsConfig(),
         "cpu": ViewsConfig(
@@ -228,5 +228,5 @@ def _split(known: ImageSet, context: Context) -> tuple[Tensor, Tensor]:
     starts = counts.cumsum(0) - counts
     place_in_class = torch.empty_like(order)
     place_in_class[by_class] = torch.arange(len(order), device=order.device) - starts[labels[by_class]]
-    chosen = place_in_class < (counts * HELD_OUT).ceil().clamp(max=counts - 1)[labels]
+    chosen = place_in_class < (counts * HELD_OUT_IMAGES).ceil().clamp(max=counts - 1)[labels]
     return order[chosen], order[~chosen]

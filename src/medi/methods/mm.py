@@ -34,7 +34,7 @@ from medi.train.together import mean_together
 
 MATMUL_SIDE = {"cpu": 0, "cuda": 8}
 """Images up to this side are convolved by matrix products (`per_task_conv.py`): `benchmarks/maml.py` compares."""
-HELD_OUT = 0.05
+WATCHED_CLASSES = 0.05
 """Share of the known classes that are not learnt from but watched in the log, where enough are left."""
 
 
@@ -87,7 +87,7 @@ class MM(Method):
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Algorithm 2: train the start of the inner steps on tasks of known classes, drawn by the plan's sampler."""
         context = plan.context
-        learnt, watched = hold_out(known, HELD_OUT, plan.way, context.seed)
+        learnt, watched = hold_out(known, WATCHED_CLASSES, plan.way, context.seed)
         classes = learnt.with_rotations() if self.rotations else learnt
         way = min(plan.way, classes.n_classes)
         sampler = plan.make_sampler(classes, way, plan.observations, plan.queries)

@@ -14,7 +14,7 @@ from medi.data.augment import to_float
 from medi.nets import Network, rebuild
 from medi.runtime.devices import Precision, mixed_precision
 
-BATCH = {"cpu": 256, "cuda": 4096}
+EMBEDDED_AT_ONCE = {"cpu": 256, "cuda": 4096}
 """Items embedded at a time: large enough to fill the device, small enough for its memory."""
 
 
@@ -115,7 +115,7 @@ def in_batches(
     function: Callable[..., Tensor], device: torch.device, *inputs: Tensor, precision: Precision = "auto"
 ) -> Tensor:
     """Apply a function to inputs (n, …) a batch at a time, on the device and without gradients; results (n, …)."""
-    size = BATCH.get(device.type, BATCH["cpu"])
+    size = EMBEDDED_AT_ONCE.get(device.type, EMBEDDED_AT_ONCE["cpu"])
     parts = []
     for start in range(0, max(1, len(inputs[0])), size):  # of no items, too, the result has its width
         with mixed_precision(device, precision):

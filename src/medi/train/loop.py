@@ -46,7 +46,7 @@ Loss = Callable[[torch.Generator], Tensor]
 """One step's loss: draws its own batch with the generator it is given and returns a scalar."""
 
 
-FORMAT = 2
+TRAINING_FORMAT = 2
 """Raised when trained weights of an earlier version of this package can no longer be used."""
 
 
@@ -127,7 +127,7 @@ class _Run:
         self.validation = validation
         self.best: dict[str, Tensor] = {}
         self.best_score = -math.inf
-        self.identity = json.loads(json.dumps({**identity, "format": FORMAT, "schedule": asdict(schedule)}))
+        self.identity = json.loads(json.dumps({**identity, "format": TRAINING_FORMAT, "schedule": asdict(schedule)}))
         self.step = 0
         self.seconds = 0.0
         self.generator = context.generator()
