@@ -43,6 +43,7 @@ from script import Parser, positive, run, write_json
 from torch import Tensor
 from torch.func import functional_call
 
+from medi.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps
 from medi.methods.mm import MM, MetaLoss
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
@@ -209,6 +210,8 @@ def compare(arguments: argparse.Namespace, device: torch.device) -> list[dict[st
     )
     inner = InnerSteps(steps=arguments.steps, rate=0.01)
     chosen = [way for way in dict.fromkeys(ways(device, arguments.network != "mlp")) if arguments.only in way.name]
+    if not chosen:
+        raise InputError(f"no way has '{arguments.only}' in its name: leave --only out to see all names.")
     rows: list[dict[str, Any]] = []
     reference: Tensor | None = None
     loops: dict[str, float] = {}

@@ -16,10 +16,9 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import sklearn
+import sklearn.cluster
 import torch
 from script import Parser, run, write_json
-from sklearn.cluster import KMeans
 
 from medi.bench.grid import REGIMES, Run
 from medi.bench.score import draw_questions, score_regimes
@@ -98,7 +97,7 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     start = perf_counter()
     answers = []
     for bag, query in zip(questions.bag[:few].cpu().numpy(), questions.query[:few].cpu().numpy(), strict=True):
-        answers.append(KMeans(way, n_init=10, random_state=0).fit(host[bag]).predict(host[query]))
+        answers.append(sklearn.cluster.KMeans(way, n_init=10, random_state=0).fit(host[bag]).predict(host[query]))
     score_episodes(questions.labels[:few].cpu().numpy(), np.stack(answers))
     seconds["scikit-learn"] = (perf_counter() - start) * episodes / few
     return seconds

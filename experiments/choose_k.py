@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import Parser, markdown, positive, run
+from common import Parser, markdown, positive, read_rows, run, spread
 from rivals import dtc_probe
 
 from medi.bench.run import describe_run
@@ -34,7 +34,7 @@ from medi.errors import InputError
 from medi.methods.base import Plan
 from medi.methods.mp import MP
 from medi.runtime.context import Context
-from medi.runtime.files import append_to_journal, make_folder, read_journal
+from medi.runtime.files import append_to_journal, make_folder
 from medi.runtime.progress import Reporter
 from medi.train.schedule import Schedule
 
@@ -101,12 +101,13 @@ def measure(known: Pool, novel: Pool, way: int, size: int, episodes: int) -> dic
         answers["dtc probe"].append(dtc_probe(points, known.points[probe], known.labels[probe], candidates, g))
     found = {}
     for method, values in answers.items():
-        errors = np.abs(np.array(values) - way)
+        errors = [abs(value - way) for value in values]
+        mae, deviation = spread(errors)
         found[method] = {
-            "mae": float(errors.mean()),
-            "mae_std": float(errors.std(ddof=1)),
-            "within_20": float((errors <= 0.2 * way + 1e-9).mean()),
-            "mean_answer": float(np.mean(values)),
+            "mae": mae,
+            "mae_std": deviation,
+            "within_20": fmean(error <= 0.2 * way + 1e-9 for error in errors),
+            "mean_answer": fmean(values),
         }
     sure = np.array(certain)
     found["calibrated"] |= {
@@ -124,7 +125,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     for title in ("ours", "silhouette", "DTC"):
         lines[0] += [f"{title}: error", "within 20 %"]
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        for way in WAYS:
+        for way in sorted({row["way"] for row in rows if row["dataset"] == dataset}):
             cells = [dataset, str(way)]
             for method in ("calibrated", "silhouette", "dtc probe"):
                 mine = [r for r in rows if (r["dataset"], r["way"], r["method"]) == (dataset, way, method)]
@@ -156,13 +157,13 @@ def main(parser: Parser) -> None:
     parser.add_argument("--models", type=Path, help="where the trained network is kept and looked for")
     options = parser.parse_args()
     if options.table:
-        rows = [row for path in options.table for row in read_journal(path)]
+        rows = [row for path in options.table for row in read_rows(path, "dataset", "way", "method", "mae")]
         print(table(rows), intervals(rows), sep="\n", end="")
         return
     if not options.dataset or not options.out:
         raise InputError("nothing to measure: give --dataset NAME and --out FILE.jsonl.")
-    known, novel = embed(options.dataset, options.models)
     make_folder(options.out.parent)
+    known, novel = embed(options.dataset, options.models)
     options.out.unlink(missing_ok=True)
     counts = torch.bincount(novel.labels)
     for way in WAYS:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,8 @@ from torch.nn.functional import avg_pool2d
 from medi.data.augment import to_float
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
+from medi.errors import InputError
+from medi.runtime.files import read_journal
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # a script sees its own folder alone
 from script import Parser, positive, read_json, run, some_of, write_json
@@ -28,6 +31,7 @@ __all__ = [
     "of_rule",
     "positive",
     "read_json",
+    "read_rows",
     "run",
     "some_of",
     "spread",
@@ -53,6 +57,14 @@ def mean_of(values: Sequence[float], digits: int = 3) -> str:
     """Mean ± standard deviation."""
     mean, deviation = spread(values)
     return f"{mean:.{digits}f} ± {deviation:.{digits}f}"
+
+
+def read_rows(path: Path, *columns: str) -> list[dict[str, Any]]:
+    """The rows of a journal, all of which must have these columns."""
+    rows = read_journal(path)
+    if not rows or any(column not in row for row in rows for column in columns):
+        raise InputError(f"{path} has no rows with {', '.join(columns)}: give a file that --out wrote.")
+    return rows
 
 
 def all_classes(benchmark: Benchmark) -> ImageSet:

@@ -11,8 +11,7 @@ import torch
 from medi.data.facts import BENCHMARKS
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.cata_views import VIEWS_PRESETS
-from medi.methods.cata_views import ViewsConfig, find_views
+from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig, find_views
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans

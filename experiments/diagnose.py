@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import Parser, all_classes, half_size_pixels, markdown, of_rule, positive, run
+from common import Parser, all_classes, half_size_pixels, markdown, of_rule, positive, read_rows, run
 from torch import Tensor
 
 from medi.bench.run import describe_run
@@ -34,7 +34,7 @@ from medi.methods.base import Plan
 from medi.methods.mp import MP
 from medi.metrics import acc, ari
 from medi.runtime.context import Context
-from medi.runtime.files import append_to_journal, make_folder, read_journal
+from medi.runtime.files import append_to_journal, make_folder
 from medi.runtime.progress import Reporter
 
 KNOWN, KNOWN_ITEMS = 20, 12
@@ -115,7 +115,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         cells = [str(sum(row["verdict"] == verdict for row in mine)) for verdict in VERDICTS]
         for name in ("acc", "distance", "stability"):
             values = [row[name] for row in mine if row[name] is not None]
-            cells.append(f"{min(values):.2f} to {max(values):.2f}")
+            cells.append(f"{min(values):.2f} to {max(values):.2f}" if values else "")
         lines.append([world, *cells])
     return markdown(lines)
 
@@ -127,7 +127,7 @@ def main(parser: Parser) -> None:
     parser.add_argument("--draws", type=positive, default=6)
     options = parser.parse_args()
     if options.table:
-        print(table(read_journal(options.table)), end="")
+        print(table(read_rows(options.table, "world", "verdict", "acc", "distance", "stability")), end="")
         return
     if not options.out:
         raise InputError("nowhere to write results: give --out FILE.jsonl.")

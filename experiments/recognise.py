@@ -29,6 +29,7 @@ from medi.bench.run import describe_run
 from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.errors import InputError
 from medi.runtime.context import Context
+from medi.runtime.files import make_folder
 
 OBSERVATIONS = (1, 3, 5)
 FIGURES = ("none of known", "none of novel", "none of neither")
@@ -74,6 +75,8 @@ def table(results: dict[str, Any]) -> str:
         parts.append(f"\nrules\n\n{markdown(lines)}")
         for rule in list(RULES)[1:]:
             parts.append(f"\n{rule} less distance: {', '.join(difference(rows, rule, figure) for figure in FIGURES)}\n")
+    if not parts:
+        raise InputError("these are no figures of recognise.py: give a file that --out wrote.")
     return "".join(parts)
 
 
@@ -102,6 +105,7 @@ def main(parser: Parser) -> None:
         return
     if not options.out:
         raise InputError("nowhere to write results: give --out FILE.json.")
+    make_folder(options.out.parent)
     torch.set_num_threads(1)
     measured: dict[str, list[dict[str, Any]]] = {}
     for name, world in worlds().items():

@@ -61,7 +61,12 @@ def test_missing_data_is_one_line(name, tmp_path):
         ("overlap", ["--repeats", "0"], "--repeats: 0 is too small"),
         ("overlap", ["--repeats", "two"], "--repeats"),
         ("discover", ["--only", "half"], "unknown name 'half'"),
+        ("maml", ["--device", "cpu", "--network", "mlp", "--only", "abacus"], "no way has 'abacus'"),
         ("choose_k", ["--dataset", "glyphs"], "give --dataset NAME and --out"),
+        ("choose_k", ["--table", "nothing.jsonl"], "nothing.jsonl has no rows"),
+        ("choose_k", ["--table", "other.json"], "other.json has no rows"),
+        ("diagnose", ["--table", "other.json"], "other.json has no rows"),
+        ("recognise", ["--table", "other.json"], "no figures of recognise.py"),
         ("views", ["--dataset", "glyph", "--out", "out"], "unknown dataset 'glyph'"),
         ("separability", ["--dataset", "cifar10", "--out", "out"], "medi data fetch cifar10"),
         ("solvability", ["--out", "broken.json"], "a file is in the way"),
@@ -71,6 +76,7 @@ def test_bad_input_is_one_line_that_names_it(name, words, reason, tmp_path, caps
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDI_DATA", str(tmp_path))
     Path("broken.json").write_text("{")
+    Path("other.json").write_text('{"seconds": 1}\n')
     code, said = answer(import_module(name).main, capsys, monkeypatch, *words)
     assert code == 2
     assert reason in said
