@@ -1,16 +1,20 @@
-import dataclasses
 import json
+from dataclasses import asdict, fields, is_dataclass, replace
 
 import pytest
 import torch
+from small_sets import patterns
 from worlds import gaussian_classes, none_known, split
 
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
+from medi.discovery import discover as discover_module
+from medi.discovery import held_out, training
 from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.result import Discovery
 from medi.errors import InputError
+from medi.methods import METHODS
 from medi.methods.mp import MP
 from medi.metrics import acc
 from medi.runtime.context import Context
@@ -49,7 +53,7 @@ def test_every_field_has_an_entry_for_every_item_or_group(plain):
     assert all(found.labels[item] == group for group, item in enumerate(found.medoids))
     sizes = [found.labels.count(group) for group in range(k)]
     assert sizes == sorted(sizes, reverse=True)
-    json.dumps(dataclasses.asdict(found))
+    json.dumps(asdict(found))
 
 
 def test_the_nearest_known_class_is_the_one_with_the_nearest_mean():
@@ -233,3 +237,97 @@ def test_images_without_known_classes_are_compared_by_pixels(coloured):
     found = discover(nothing, novel.images, classes=3)
     assert found.representation == "pixels"
     assert acc(novel.labels, found.labels) > 0.9
+
+
+def hurried(settings):
+    """Settings that are through in two steps, at any depth."""
+    if isinstance(settings, tuple):
+        return tuple(map(hurried, settings))
+    if not is_dataclass(settings):
+        return settings
+    counts = ("steps", "epochs", "least_steps", "tasks")
+    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    short = {name: 2 for name in counts if isinstance(values.get(name), int)}
+    return replace(settings, **{name: hurried(value) for name, value in values.items()} | short)
+
+
+@pytest.mark.parametrize("kind", ["vectors", "images"])
+@pytest.mark.parametrize("name", METHODS)
+def test_what_any_method_learns_can_be_compared_by_saved_and_recognised_with(name, kind, monkeypatch, tmp_path):
+    method = METHODS[name]
+    monkeypatch.setattr(method, "presets", {"default": hurried(method.preset("cpu"))})
+    monkeypatch.setattr(training, "PROJECTOR", hurried(training.PROJECTOR))
+    monkeypatch.setattr(held_out, "_simplest", lambda names, acc: list(names)[-1])  # keep what was learnt
+    world = gaussian_classes(7, 8) if kind == "vectors" else patterns(7, 8)
+    known, novel = split(world, 5)
+    config = DiscoveryConfig(classes=2, method=name, sampler="uniform", resamples=1)
+    found, recogniser = discover_groups(known, novel.images, config, Context(folder=tmp_path / "training"))
+    learnt = {
+        "vectors": "encoder, whitened" if name == "kmeans" else "encoder + projector",
+        "images": "pixels" if name == "kmeans" else f"conv4 trained by {name}, unit length",
+    }
+    assert found.representation == recogniser.representation.name == learnt[kind]
+    assert (recogniser.representation.embedding is None) == (name == "kmeans")
+    assert len(found.labels) == len(novel)
+    recogniser.save(tmp_path / "model")
+    again = Recogniser.load(tmp_path / "model")
+    before, after = recogniser.recognise(novel.images), again.recognise(novel.images)
+    assert [(a.kind, a.label) for a in after] == [(b.kind, b.label) for b in before]
+    rounding = 1e-12 if kind == "vectors" else 1e-5  # on images a network computes in float32
+    assert [a.confidence for a in after] == pytest.approx([b.confidence for b in before], abs=rounding)
+    alone = torch.cat([again.representation(novel.images[i : i + 1]) for i in range(3)])
+    assert torch.allclose(alone, again.representation(novel.images)[:3], atol=rounding)
+
+
+OWN_METHOD = """
+from dataclasses import dataclass
+
+import torch
+
+from medi.methods import EmbeddingMethod
+from medi.nets import build
+
+
+@dataclass(frozen=True)
+class Turns(EmbeddingMethod):
+    saved: bool = True
+
+    def learn(self, known, plan):
+        if not self.saved:
+            return lambda images: images.float().mean((2, 3))
+        return build("conv4", tuple(known.images.shape[1:]), embedding=4)
+
+    def group(self, points, k, generator, equal_sizes):
+        return (torch.arange(points.shape[1]) % k).expand(points.shape[:2])
+
+
+@dataclass(frozen=True)
+class Unsaved(Turns):
+    saved: bool = False
+"""
+
+
+def test_a_method_of_ones_own_groups_the_items_and_their_augmented_copies_its_own_way(coloured, monkeypatch, tmp_path):
+    (tmp_path / "own.py").write_text(OWN_METHOD)
+    known, novel = coloured
+    copies, real = [], discover_module.stability_of
+
+    def noting(labels, regroup, augmented, **options):
+        copies.extend(augmented)
+        return real(labels, regroup, augmented, **options)
+
+    monkeypatch.setattr(discover_module, "stability_of", noting)
+    # So few known classes choose nothing: the network is used.
+    found = discover(known.of_classes([0, 1]), novel.images, classes=3, method=f"{tmp_path / 'own.py'}:Turns")
+    assert found.labels == tuple(i % 3 for i in range(30))
+    assert [labels.tolist() for labels in copies] == [list(found.labels)] * discover_module.AUGMENTED_GROUPINGS
+
+
+def test_what_a_method_learns_but_cannot_save_is_refused_only_where_results_are_saved(coloured, tmp_path):
+    (tmp_path / "own.py").write_text(OWN_METHOD)
+    known, novel = coloured
+    config = DiscoveryConfig(classes=3, method=f"{tmp_path / 'own.py'}:Unsaved", resamples=1)
+    found, _ = discover_groups(known.of_classes([0, 1]), novel.images, config, Context())
+    assert len(found.labels) == 30
+    with pytest.raises(InputError, match="a function cannot be saved"):
+        discover_groups(known.of_classes([0, 1]), novel.images, config, Context(folder=tmp_path / "training"))

@@ -17,7 +17,7 @@ from pictures import bomb, corners, noise, truncated
 from PIL import Image
 from processes import end, start
 
-from medi.discovery import output, run
+from medi.discovery import output, run, training
 from medi.photos import encode_folder
 from medi.photos.cache import DIGEST, THUMBNAILS, _digests
 from medi.report import page
@@ -307,13 +307,19 @@ def stop(*_, **__):
     raise KeyboardInterrupt
 
 
+def says_how_to_go_on(stderr):
+    """Whether the last line does, and nothing is printed that only programmers read."""
+    last = stderr.splitlines()[-1]
+    return last.startswith("medi: stopped; ") and "repeat the command to go on" in last and "Traceback" not in stderr
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_ctrl_c_at_any_stage_is_continued_by_the_same_command(folders, medi_, monkeypatch, stage):
     with monkeypatch.context() as patch:
         patch.setattr(*STAGES[stage], stop)
         result = medi_(*discover(folders, "--classes", "2", "--export"))
     assert result.code == 130
-    assert result.err.splitlines()[-1].startswith("medi: stopped")
+    assert says_how_to_go_on(result.err)
     assert [path.name for path in (folders / "out").iterdir()] == ["unfinished"]
     assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
     assert medi_(*discover(folders, "--classes", "2", "--export", out="fresh")).code == 0
@@ -354,6 +360,42 @@ def test_a_file_that_a_person_put_in_the_place_of_a_copy_stays(folders, medi_):
     assert list((folders / "out" / "groups").rglob("*.png")) == [mine], "the program's own copies are gone"
 
 
+@pytest.mark.parametrize("encoder", ["efficientnet-lite0", "conv4"])
+def test_every_photo_is_decoded_once_for_its_features_and_the_report(folders, medi_, monkeypatch, encoder):
+    monkeypatch.setenv("MEDI_CACHE", str(folders / "cache"))
+    decoded, real = [], encode_folder.read_photo
+
+    def noting(file, *more, **options):
+        decoded.append(Path(file.name).relative_to(folders).as_posix())
+        return real(file, *more, **options)
+
+    monkeypatch.setattr(encode_folder, "read_photo", noting)
+    photos = sorted(path.relative_to(folders).as_posix() for path in folders.rglob("*.png"))
+    words = ("--encoder", encoder, "--method", "kmeans")
+    assert medi_(*discover(folders, "--classes", "2", *words)).code == 0
+    assert sorted(decoded) == photos
+    assert (folders / "out" / "report.html").read_text().count("data:image/jpeg") >= 8
+    assert medi_(*discover(folders, "--classes", "3", "--force", *words)).code == 0
+    assert len(decoded) == len(photos), "and not again by the next run"
+
+
+@pytest.mark.parametrize("method", ["medi", "mp"])
+def test_a_network_learns_from_three_photos_a_class_and_recognises_new_ones(folders, medi_, monkeypatch, method):
+    """MP's own settings for a CPU ask for five queries of a class."""
+    real, views = training._adjusted, training.VIEWS_PRESETS["cpu"]
+    monkeypatch.setattr(training, "_adjusted", lambda settings, network, _: real(settings, network, 3))
+    monkeypatch.setattr(training, "VIEWS_PRESETS", {"cpu": replace(views, schedule=replace(views.schedule, steps=2))})
+    result = medi_(*discover(folders, "--classes", "2", "--encoder", "conv4", "--method", method))
+    assert result.code == 0, result.err
+    assert facts_of(folders)["representation"]["used"] == f"conv4 trained by {method}"
+    words = ("assign", "--model", folders / "out", "--images", folders / "novel", "--out", folders / "new.csv")
+    assert medi_(*words).code == 0
+    found = {row["path"]: row["cluster"] for row in rows_of(folders / "out" / "clusters.csv")}
+    again = {row["path"]: row for row in rows_of(folders / "new.csv")}
+    assert found.keys() == again.keys()
+    assert all(row["label"] == found[path] for path, row in again.items() if row["kind"] == "novel")
+
+
 def count_features(folder):
     """Features that another process can see in the cache right now."""
     shards = [path for path in folder.glob("*/*.shard") if path.parent.name != THUMBNAILS]
@@ -374,7 +416,7 @@ def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, 
     os.kill(process.pid, number)
     assert end(process) == (130 if number == signal.SIGINT else -number)
     if number == signal.SIGINT:
-        assert (folders / "stderr").read_text().splitlines()[-1].startswith("medi: stopped")
+        assert says_how_to_go_on((folders / "stderr").read_text())
     done = count_features(cache)
     assert 0 < done < 54
     encoded = []
@@ -388,6 +430,54 @@ def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, 
     assert medi_(*discover(folders, "--classes", "2")).code == 0
     assert sum(encoded) == 54 - done
     assert len(rows_of(folders / "out" / "clusters.csv")) == 8
+
+
+def contents(out):
+    """The files of finished results, and what is in them."""
+    found = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    return {name: content for name, content in found.items() if not name.startswith("unfinished/")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("busy", ["choose_encoder", "encode_together", "discover_groups", "save_model", "render"])
+def test_a_replacement_stopped_by_a_signal_leaves_the_earlier_results(folders, medi_, monkeypatch, number, busy):
+    assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
+    before = contents(folders / "out")
+
+    def wait(*_, **__):
+        (folders / "waiting").touch()
+        time.sleep(60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(page if busy == "render" else run, busy, wait)
+        process = start(program, discover(folders, "--classes", "3", "--export", "--force"), folders)
+        while not (folders / "waiting").exists():
+            assert process.is_alive()
+            time.sleep(0.01)
+        os.kill(process.pid, number)
+        assert end(process) == (130 if number == signal.SIGINT else -number)
+    if number == signal.SIGINT:
+        assert says_how_to_go_on((folders / "stderr").read_text())
+    assert contents(folders / "out") == before
+    assert medi_(*discover(folders, "--classes", "3", "--export", "--force")).code == 0
+    assert facts_of(folders)["n_classes"] == 3
+    assert not (folders / "out" / "unfinished").exists()
+
+
+def test_what_a_killed_process_left_half_written_is_never_read(folders, medi_):
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    unfinished = folders / "out" / "unfinished"
+    (unfinished / "results").mkdir(parents=True)
+    (unfinished / "arguments.json").write_text("{half")
+    (unfinished / "results" / ".discovery.json.123.tmp").write_text("{half")
+    before = contents(folders / "out")
+    refused(medi_(*discover(folders, "--classes", "3")), "finished discovery")
+    (folders / "out" / "discovery.json").unlink()
+    refused(medi_(*discover(folders, "--classes", "2")), "unfinished discovery")
+    assert contents(folders / "out").items() < before.items()
+    assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
+    assert facts_of(folders)["n_classes"] == 3
+    assert not unfinished.exists()
 
 
 def test_a_stopped_replacement_goes_on_only_with_force(folders, medi_, monkeypatch):

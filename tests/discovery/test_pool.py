@@ -183,7 +183,7 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
 
 @linux
 def test_a_network_that_discover_trains_is_trained_by_all_processes(folders, medi_, monkeypatch):
-    quick = MP(queries=1, images=12, schedule=Schedule(steps=4))
+    quick = MP(images=12, schedule=Schedule(steps=4))
     monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": quick})
     monkeypatch.setattr(run, "DiscoveryConfig", lambda **o: training.DiscoveryConfig(**o, sampler="uniform"))
     monkeypatch.setattr(run.DiscoveryConfig, "network", "conv4", raising=False)

@@ -1,15 +1,17 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
+from small_sets import patterns
 from torch import Tensor
 from worlds import gaussian_classes
 
 from medi.discovery import representations
 from medi.discovery.representations import Representation, as_they_are, class_means, principal, unit_length, whitened
-from medi.discovery.training import DiscoveryConfig, _adjusted, projector, task_size
+from medi.discovery.training import DiscoveryConfig, _adjusted, configured_method, projector, task_size, trained
 from medi.errors import InputError
+from medi.methods.mp import MP
 from medi.nets import build
 from medi.nets.embed import NetworkEmbedding
 from medi.runtime.context import Context
@@ -105,6 +107,16 @@ def test_tasks_take_what_most_classes_have():
 def test_known_classes_of_one_item_each_cannot_be_learnt_from():
     with pytest.raises(InputError, match="fewer than two known classes have two images"):
         task_size(gaussian_classes(5, 1))
+
+
+def test_tasks_are_as_large_as_classes_allow_whatever_a_preset_says(monkeypatch):
+    greedy = MP(observations=7, queries=9, images=20, schedule=Schedule(steps=2))
+    monkeypatch.setattr(MP, "presets", {"default": greedy})
+    config = DiscoveryConfig(method="mp", sampler="uniform")
+    method = configured_method(config, torch.device("cpu"), vectors=False)
+    assert method == replace(greedy, observations=None, queries=None)
+    few = patterns(4, each=3)
+    assert trained(few, config, Context(), "p")(few.images).isfinite().all()
 
 
 def test_settings_take_the_right_network_and_length_however_deep_they_lie():

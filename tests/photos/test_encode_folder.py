@@ -93,7 +93,8 @@ def test_thumbnails_are_made_of_the_photos_that_can_still_be_read(tmp_path):
     assert jpegs[1:] == [b"", b""]
 
 
-def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, counting, monkeypatch):
+@pytest.mark.parametrize("side", [16, PREVIEW])
+def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, counting, monkeypatch, side):
     monkeypatch.setattr(encode_folder, "BATCH", 2)
     monkeypatch.setattr(encode_folder, "SHARD", 4)
     decoded, real = [], encode_folder.read_photo
@@ -104,9 +105,9 @@ def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, count
     )
     folder = tmp_path / "photos"
     for i in range(11):
-        noise(folder / f"{i:02}.png", seed=i, size=(200 + i, 100))
+        noise(folder / f"{i:02}.{'jpg' if i % 2 else 'png'}", seed=i, size=(300 + i, 200))
     truncated(folder / "05b.jpg")
-    photos = read(folder, counting, tmp_path, side=PREVIEW, thumbnails=thumbnail_cache(tmp_path))
+    photos = read(folder, counting, tmp_path, side=side, thumbnails=thumbnail_cache(tmp_path))
     assert len(decoded) == 12
     for thumbnails in (thumbnail_cache(tmp_path), thumbnail_cache(tmp_path)):  # of this run, and of the next one
         jpegs = read_thumbnails(folder, photos.paths, photos.digests, thumbnails)
@@ -115,7 +116,7 @@ def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, count
                 assert max(small.size) == PREVIEW
                 assert np.abs(np.asarray(small).mean((0, 1)) - colour_of(folder / path)).max() < 4
     assert len(decoded) == 12, "thumbnails come from the cache"
-    read(folder, counting, tmp_path, side=PREVIEW, thumbnails=thumbnail_cache(tmp_path))
+    read(folder, counting, tmp_path, side=side, thumbnails=thumbnail_cache(tmp_path))
     assert len(decoded) == 13, "the array of the damaged photo alone is not in the cache"
 
 

@@ -111,9 +111,9 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
 
 def _read(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     width, height = image.size
-    needed = cut.side / (cut.fraction * min(width, height))  # the scale at which it must be decoded
-    if preview:
-        needed = max(needed, PREVIEW / max(width, height))
+    # The scale at which it must be decoded; enough for a preview even where none is asked for, so that the pixels of a
+    # photo do not depend on that.
+    needed = max(cut.side / (cut.fraction * min(width, height)), PREVIEW / max(width, height))
     image.draft(None, (math.ceil(needed * width), math.ceil(needed * height)))  # only JPEG can; others stay as they are
     decoded = image.size[0] * image.size[1]
     if decoded > LARGEST or width * height > LARGEST_JPEG:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from medi.photos.cache import PhotoCache
-from medi.photos.decode import PREVIEW, Cut, UnreadableError, decoding, read_photo
+from medi.photos.decode import Cut, UnreadableError, decoding, read_photo
 from medi.photos.encoders import Encoder
 from medi.photos.folders import Skipped
 from medi.photos.thumbnails import thumbnail
@@ -118,8 +118,6 @@ def read_shards(
     thumbnails: PhotoCache | None = None,
 ) -> Iterator[EncodedPhotos]:
     """The same, a shard at a time; each is in the cache when it is yielded."""
-    if encoder.cut.side < PREVIEW:
-        thumbnails = None  # photos are decoded too small for them
 
     def batch(names: Sequence[str]) -> list[_File]:
         return _encoded([_read(root / name, encoder, cache, thumbnails is not None) for name in names], encoder)

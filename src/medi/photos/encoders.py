@@ -72,7 +72,7 @@ def load_encoder(name: str, device: torch.device) -> Encoder:
 
 def _pixels(network: str, side: int = 32) -> Encoder:
     """What a network that is trained from scratch starts from; the networks here are made for 32 x 32 pixels."""
-    return Encoder(network, f"pixels-{side}", Cut(side), (3, side, side), lambda images: images, network)
+    return Encoder(network, f"pixels-{side}-2", Cut(side), (3, side, side), lambda images: images, network)
 
 
 def _efficientnet_lite0(device: torch.device) -> Encoder:
