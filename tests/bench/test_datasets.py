@@ -92,8 +92,8 @@ def test_on_a_cpu_a_dataset_without_settings_of_its_own_gets_those_for_a_cpu(pho
 
 def test_what_was_chosen_for_a_dataset_stays_on_a_cpu_and_that_is_said() -> None:
     said: list[str] = []
-    asked = [run for dataset in ("omniglot", "glyphs") for run in runs(dataset, "mp")]
-    assert [run.changes for run in fit_to_device(asked, on_cpu=True, say=said.append)] == [{}, {}]
+    asked = [*runs("omniglot", "mp"), *runs("glyphs", "mp"), *runs("glyphs", "medi")]
+    assert [run.changes for run in fit_to_device(asked, on_cpu=True, say=said.append)] == [{}, {}, {}]
     assert len(said) == 1
     assert "omniglot" in said[0]
 

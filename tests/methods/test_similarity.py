@@ -1,8 +1,9 @@
 """The similarity network of KCL and MCL against its definition."""
 
 import torch
-from small_sets import KNOWN, NOVEL, bags, generator
+from small_sets import KNOWN, NOVEL, bags, generator, patterns
 
+from medi.data.augment import to_float
 from medi.methods import Plan
 from medi.methods.bag_training import Stage
 from medi.methods.kcl import KCL
@@ -40,3 +41,9 @@ def test_the_clustering_network_begins_as_the_similarity_network_or_at_random():
         (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
         begun.append(torch.equal(next(model.parameters()), next(learner.learnt.network.parameters())))
     assert begun == [True, False]
+
+
+def test_classes_of_fewer_images_than_a_step_takes_are_learnt_from_too():
+    few = patterns(4, each=3)
+    network = train_similarity(few, Similarity("conv4", classes=4, schedule=Schedule(steps=1)), Plan(3, 1))
+    assert network(to_float(few.images[:2])).shape == (2, 2, 2)

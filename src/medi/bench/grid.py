@@ -166,14 +166,15 @@ def fit_to_device(runs: Sequence[Run], *, on_cpu: bool, say: Callable[[str], Non
     fitted, said = [], set[str]()
     for run in runs:
         presets, message = method_of(run.method).presets, ""
-        if "cpu" not in presets and (run.config == "cpu" or (on_cpu and run.config == "default")):
+        wanted = on_cpu and run.config == "default" and FROM not in run.changes
+        if "cpu" not in presets and (wanted or run.config == "cpu"):
             message = f"{run.method} has no preset cpu: its default is used."
-        elif on_cpu and run.config == "default" and run.dataset in presets and not facts_for(run.dataset).small:
-            message = f"{run.method}'s settings for {run.dataset} are made for a GPU: --config cpu is quicker here."
-        elif on_cpu and run.config == "default" and FROM not in run.changes:
+        elif wanted and run.dataset not in presets:
             smaller = replace(run, changes=run.changes | {FROM: "cpu"})
             if config_of(smaller) != config_of(run):
                 run, message = smaller, f"{run.method} on {run.dataset}: a CPU works here, so its preset cpu is used."
+        elif wanted and not facts_for(run.dataset).small:
+            message = f"{run.method}'s settings for {run.dataset} are made for a GPU: --config cpu is quicker here."
         if message and message not in said:
             said.add(message)
             say(message)

@@ -240,7 +240,8 @@ class FunctionEmbedding(Embedding):
 
     def __call__(self, items: Tensor) -> Tensor:
         """Points (n, d) of items (n, …)."""
-        points = self.function(items).flatten(1)
+        with torch.no_grad():
+            points = self.function(items).flatten(1)
         return points.to(torch.promote_types(points.dtype, torch.float32))
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -37,7 +37,7 @@ class Similarity:
     Attributes:
         network: A name in `medi.nets.NETWORKS`.
         classes: Known classes in a gradient step; all of them where there are fewer.
-        each: Images of each.
+        each: Images of each, never more than the smallest has.
         schedule: Length and rates.
     """
 
@@ -73,7 +73,9 @@ class SimilarityNetwork(nn.Module):
 def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> SimilarityNetwork:
     """The trained similarity network; found again by whoever asks for the same one."""
     context = plan.context
-    sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), config.each, 0, known.class_names)
+    smallest = int(torch.unique(known.labels[known.labels >= 0], return_counts=True)[1].min())
+    each = min(config.each, smallest)
+    sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), each, 0, known.class_names)
     network = build(config.network, tuple(known.images.shape[1:]), seed=context.seed)
     with seeded(context.seed, stream=1):
         model = SimilarityNetwork(network)
