@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint results format clean
+.PHONY: demo test test-slow test-encoders lint results format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/medi demo --out demo
@@ -14,6 +14,13 @@ test: $(VENV)/.ready
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[ray]"
 	$(BIN)/pytest --numprocesses auto
+
+# The libraries of other encoders, in an environment of their own.
+test-encoders:
+	$(PYTHON) -m venv build/encoders
+	build/encoders/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable ".[dev,timm,open_clip,transformers]"
+	build/encoders/bin/pytest tests/photos/test_hub_encoders.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -34,4 +41,4 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,10 +1,11 @@
 """How long `medi discover` takes from photos to report, and what its choices of speed are worth.
 
-    python benchmarks/discover.py [--only whole,encoder,decode] [--threads 2] [--out FILE.json]
+    python benchmarks/discover.py [--only whole,reading,cold,decode] [--threads 2] [--photos 400] [--out FILE.json]
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
          and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
-encoder  processor time of the default encoder for one photo: as published, and with each change that was tried.
+reading  photos a second from files to cached features, by torch, by ONNX Runtime, in 8-bit integers, and on a GPU.
+cold     so many known photos (--photos) that were never read, stopped by Ctrl-C on the way and continued.
 decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
 Needs CIFAR-100 (`medi data fetch cifar100`). Gives wall-clock and processor seconds and the machine's load; on a busy
@@ -16,12 +17,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 import numpy as np
@@ -30,14 +34,20 @@ from command import run_medi
 from PIL import Image
 from script import Parser, positive, run, some_of, write_json
 from torch import Tensor
+from torch.nn.functional import cosine_similarity
 
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
+from medi.photos.cache import PhotoCache
 from medi.photos.decode import decoding, read_photo
-from medi.photos.encoders import DEFAULT, _checked_weights, _Pooled, _streamlined, folded
+from medi.photos.encode_folder import read_photos
+from medi.photos.encoders import DEFAULT, INT8, load_encoder
+from medi.photos.lite0 import by_torch, network
 from medi.runtime.devices import describe_device
+from medi.runtime.progress import Silent
 
-PARTS = ["whole", "encoder", "decode"]
+PARTS = ["whole", "reading", "cold", "decode"]
+CPU = torch.device("cpu")
 SIZE = (500, 400)
 
 
@@ -82,58 +92,62 @@ def whole(folder: Path, threads: int) -> dict[str, Any]:
     }
 
 
-def encoder(threads: int, rounds: int = 2, photos: int = 32) -> dict[str, Any]:
-    """Milliseconds a photo; the best of some rounds, taken in turns so that the load hits all alike."""
-    from efficientnet_lite_pytorch import EfficientNet
-
-    network = EfficientNet.from_name(DEFAULT)
-    network.load_state_dict(torch.load(_checked_weights(), weights_only=True))
-    plain, batched = _Pooled(network).eval(), torch.randn(photos, 3, 224, 224)
-    last = batched.contiguous(memory_format=torch.channels_last)
-
-    def channels_last(module: torch.nn.Module) -> torch.nn.Module:
-        return deepcopy(module).eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-    ours = channels_last(_Pooled(_streamlined(folded(network))))
-    half = deepcopy(ours).bfloat16()
-    variants: dict[str, tuple[torch.nn.Module, Tensor, int]] = {
-        "as published": (plain, batched, 16),
-        "channels last": (channels_last(plain), last, 16),
-        "batch norm folded": (_Pooled(folded(network)).eval(), batched, 16),
-        "both": (channels_last(_Pooled(folded(network))), last, 16),
-        "both, padding inside": (ours, last, 16),
-        "the same in batches of 8": (ours, last, 8),
-        "the same in bfloat16": (half, last.bfloat16(), 8),
+def reading(folder: Path, photos: int, rounds: int = 2) -> dict[str, Any]:
+    """Photos a second from files to cached features by each engine, the best of some rounds taken in turns."""
+    images = load("cifar100").known
+    write_photos(images, range(8), photos // 8, lambda name, i: folder / "photos" / name / f"{i}.jpg")
+    root = folder / "photos"
+    paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.jpg"))
+    default, cpu = load_encoder(DEFAULT, CPU), process_time
+    engines = {"torch": replace(default, encode=by_torch(network(), CPU), engine="torch")}
+    if default.engine != "torch":
+        engines |= {"ONNX Runtime": default, "ONNX Runtime, int8": load_encoder(INT8, CPU)}
+    if torch.cuda.is_available():
+        engines["torch, GPU"] = load_encoder(DEFAULT, torch.device("cuda"))
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
+    features = {}
+    for number in range(rounds):
+        for name, encoder in engines.items():
+            cache = PhotoCache(f"{number}-{name}", Silent(), folder / "cache")
+            start, before = perf_counter(), cpu()
+            features[name] = read_photos(root, paths, encoder, cache, Silent()).arrays
+            figures[name].append((len(paths) / (perf_counter() - start), 1000 * (cpu() - before) / len(paths)))
+    best = {name: (max(f for f, _ in found), min(c for _, c in found)) for name, found in figures.items()}
+    exact = features["torch"]
+    return {
+        name: {
+            "photos a second": fastest,
+            "cpu ms a photo": least,
+            "times torch": fastest / best["torch"][0],
+            "largest difference": float((features[name] - exact).abs().max()),
+            "mean cosine": float(cosine_similarity(features[name] - exact.mean(0), exact - exact.mean(0)).mean()),
+        }
+        for name, (fastest, least) in best.items()
     }
-    figures: dict[str, list[tuple[float, float]]] = {}
-    for _ in range(rounds):
-        for name, (module, images, size) in variants.items():
-            for how, work in (("threads share a batch", _shared), ("a batch each", _each)):
-                wall, cpu = perf_counter(), process_time()
-                work(module, images, size, threads)
-                spent = 1000 * (perf_counter() - wall) / photos, 1000 * (process_time() - cpu) / photos
-                figures.setdefault(f"{name}, {how}", []).append(spent)
-    with torch.inference_mode():
-        exact, rough = ours(last), half(last.bfloat16()).float()
-    best = {name: {"ms": min(w for w, _ in all_), "cpu ms": min(c for _, c in all_)} for name, all_ in figures.items()}
-    error = float((rough - exact).norm() / exact.norm())
-    return {"milliseconds a photo": best, "relative error of bfloat16": error, "rounds": rounds}
 
 
-def _shared(module: torch.nn.Module, images: Tensor, size: int, threads: int) -> None:
-    torch.set_num_threads(threads)
-    with torch.inference_mode():
-        for start in range(0, len(images), size):
-            module(images[start : start + size])
-
-
-def _each(module: torch.nn.Module, images: Tensor, size: int, threads: int) -> None:
-    def work(start: int) -> None:
-        with torch.inference_mode():
-            module(images[start : start + size])
-
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        list(pool.map(work, range(0, len(images), size)))
+def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
+    """So many known photos that nobody has read yet: stopped by Ctrl-C when a third is read, and continued."""
+    benchmark = load("cifar100")
+    write_photos(benchmark.known, range(80), photos // 80, lambda name, i: folder / "known" / name / f"{i}.jpg")
+    write_photos(benchmark.novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
+    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
+    words = ("discover", "--known", folder / "known", "--novel", folder / "novel", "--out", folder / "out")
+    command = [sys.executable, "-m", "medi", *map(str, words)]
+    start = perf_counter()
+    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
+    while 128 * sum(1 for _ in (folder / "cache").rglob("*.shard")) < photos / 3:
+        if process.poll() is not None:
+            raise RuntimeError(f"medi ended with {process.returncode} before it was to be stopped")
+        sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    code, stopped = process.wait(), perf_counter() - start
+    return {
+        "photos": photos,
+        "exit code after Ctrl-C": code,
+        "seconds until then": stopped,
+        "continued": discover(folder, "out", threads),
+    }
 
 
 def decode_one(path: Path) -> int:
@@ -175,11 +189,13 @@ def main(parser: Parser) -> None:
     """Measure and print."""
     parser.add_argument("--only", type=some_of(PARTS), default=PARTS)
     parser.add_argument("--threads", type=positive, default=2)
+    parser.add_argument("--photos", type=positive, default=400)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     figures: dict[str, Any] = {
         "machine": describe_device(torch.device("cpu")),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "cores": os.cpu_count(),
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -190,7 +206,8 @@ def main(parser: Parser) -> None:
             folder = Path(temporary)
             work: dict[str, Callable[[], dict[str, Any]]] = {
                 "whole": lambda folder=folder: whole(folder, arguments.threads),
-                "encoder": lambda: encoder(arguments.threads),
+                "reading": lambda folder=folder: reading(folder, arguments.photos),
+                "cold": lambda folder=folder: cold(folder, arguments.photos, arguments.threads),
                 "decode": lambda folder=folder: decode(folder),
             }
             figures[name] = work[name]()

@@ -1,6 +1,7 @@
 """Photos become arrays in the order of their names, and are decoded again only if their content is new."""
 
 import io
+from threading import current_thread, main_thread
 
 import numpy as np
 import pytest
@@ -36,8 +37,8 @@ def counting():
     return Counting()
 
 
-def read(folder, counting, tmp_path, *, side=16, **options):
-    encoder = Encoder("means", "means-1", Cut(side), (3,), counting)
+def read(folder, counting, tmp_path, *, side=16, in_threads=True, **options):
+    encoder = Encoder("means", "means-1", Cut(side), (3,), counting, in_threads=in_threads)
     cache = PhotoCache(encoder.identity, Silent(), tmp_path / "cache")
     found = find_photos(folder, "--novel")
     return read_photos(folder, found.paths, encoder, cache, Silent(), **options)
@@ -82,6 +83,27 @@ def test_only_new_content_is_encoded_again(tmp_path, counting):
 
 def thumbnail_cache(tmp_path):
     return PhotoCache(THUMBNAILS, Silent(), tmp_path / "cache")
+
+
+def test_a_gpu_is_fed_by_one_thread_with_whole_shards_and_the_arrays_are_the_same(tmp_path, counting, monkeypatch):
+    monkeypatch.setattr(encode_folder, "BATCH", 2)
+    monkeypatch.setattr(encode_folder, "SHARD", 6)
+    folder = tmp_path / "photos"
+    for i in range(17):
+        noise(folder / f"{i:02}.png", seed=i)
+    truncated(folder / "05b.jpg")
+    by_threads = read(folder, counting, tmp_path / "one")
+    sizes, real = [], encode_folder._encoded
+
+    def noting(files, encoder):
+        sizes.append((len(files), current_thread() is main_thread()))
+        return real(files, encoder)
+
+    monkeypatch.setattr(encode_folder, "_encoded", noting)
+    together = read(folder, counting, tmp_path / "other", in_threads=False)
+    assert sizes == [(6, True)] * 3
+    assert together.paths == by_threads.paths
+    assert torch.equal(together.arrays, by_threads.arrays)
 
 
 def test_thumbnails_are_made_of_the_photos_that_can_still_be_read(tmp_path):

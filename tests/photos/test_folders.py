@@ -38,13 +38,25 @@ def test_a_name_that_is_not_unicode_will_do(tmp_path):
 
 
 def test_other_files_are_listed_and_hidden_ones_passed_over(tmp_path):
-    for name in ("notes.txt", "IMG_1.HEIC", "README", ".DS_Store", "._a.png", "Thumbs.db", ".git/x.png"):
+    for name in ("notes.txt", "film.MOV", "README", ".DS_Store", "._a.png", "Thumbs.db", ".git/x.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     found = find_photos(tmp_path, "--novel")
     assert found.paths == []
-    assert set(reasons(found)) == {"notes.txt", "IMG_1.HEIC", "README"}
-    assert ".heic" in reasons(found)["IMG_1.HEIC"]
+    assert set(reasons(found)) == {"notes.txt", "film.MOV", "README"}
+    assert ".mov" in reasons(found)["film.MOV"]
+
+
+def test_what_phones_and_cameras_make_is_found(tmp_path, monkeypatch):
+    photos, raws = ["IMG_1.HEIC", "b.heif", "c.avif"], ["d.DNG", "e.cr2", "f.CR3", "g.nef", "h.arw"]
+    for name in [*photos, *raws]:
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.setattr("medi.photos.folders.can_read_raw", lambda: True)
+    assert find_photos(tmp_path, "--novel").paths == [*photos, *raws]
+    monkeypatch.setattr("medi.photos.folders.can_read_raw", lambda: False)
+    found = find_photos(tmp_path, "--novel")
+    assert found.paths == photos
+    assert reasons(found) == dict.fromkeys(raws, "raw photos need rawpy: pip install 'medi[raw]'")
 
 
 def test_an_empty_file_is_skipped_without_opening_it(tmp_path):

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
-from medi.discovery.model_folder import load_model
+from medi.discovery.model_folder import load_model, with_features
 from medi.discovery.output import write_csv
 from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lost
 from medi.errors import InputError
 from medi.photos.cache import PhotoCache
-from medi.photos.encode_folder import read_shards
-from medi.photos.folders import Skipped, find_photos
+from medi.photos.encode_folder import EncodedPhotos, read_shards
+from medi.photos.encoders import Encoder
+from medi.photos.features_file import Features, read_features
+from medi.photos.folders import Found, Skipped, find_photos
 from medi.runtime import ranks
 from medi.runtime.devices import choose_device
 from medi.runtime.files import input_errors, make_folder, remove_leftovers
@@ -30,11 +32,21 @@ class Assigned:
 
 
 def run_assign(
-    model: Path, images: Path, out: Path, reporter: Reporter, *, force: bool = False, ray: str | None = None
+    model: Path,
+    images: Path,
+    out: Path,
+    reporter: Reporter,
+    *,
+    force: bool = False,
+    ray: str | None = None,
+    features: Sequence[Path] = (),
+    verbose: bool = False,
 ) -> Assigned | None:
     """Write one row a photo: path, kind (`novel`, `known` or `none`), label, confidence.
 
     Memory holds one shard of photos at a time. Under torchrun all ranks encode, and all but the first get None.
+    A model whose features were made elsewhere needs `features`, files with those of the new photos. `verbose` says
+    what runs the encoder, where it comes from, and its licence.
     """
     found = find_photos(images, "--images")
     if not found.paths:
@@ -45,10 +57,16 @@ def run_assign(
         if out.exists() and not force:
             raise InputError(f"--out {out} exists: choose another name, or replace it with --force.")
     make_folder(out.parent)
+    given = read_features(features, ray) if features else None
     device = choose_device("auto")
     workers = None if ray is None else on_ray(ray, "auto")
     with ranks.joined(device):
-        recogniser, encoder = load_model(model, device)
+        recogniser, made_with = load_model(model, device)
+        encoder = with_features(model, made_with, given)
+        if isinstance(encoder, Features):
+            encoder.check(found)
+        if verbose:
+            reporter.say(f"Features: {encoder.describe()}.")
         together = encode_together([found], encoder, "auto", workers, reporter)
         first = ranks.is_first()
     if not first:
@@ -58,8 +76,7 @@ def run_assign(
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
         nonlocal computed
-        cache = PhotoCache(encoder.identity, reporter)
-        for shard in read_shards(images, found.paths, encoder, cache, reporter):
+        for shard in _shards(found, encoder, reporter):
             skipped.extend(shard.skipped)
             computed += shard.computed
             for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays), strict=True):
@@ -76,3 +93,9 @@ def run_assign(
     if together:
         warn_of_lost(computed, reporter)
     return Assigned(kinds, skipped)
+
+
+def _shards(found: Found, encoder: Encoder, reporter: Reporter) -> Iterator[EncodedPhotos]:
+    if isinstance(encoder, Features):
+        return encoder.shards(found.root, found.paths, reporter, title="reading photos")
+    return read_shards(found.root, found.paths, encoder, PhotoCache(encoder.identity, reporter), reporter)

@@ -23,6 +23,11 @@ SKIPPED_SHOWN = 5
 """Skipped files named on the terminal; the others are counted."""
 
 FORCE = typer.Option("--force", help="Replace what an earlier run wrote.")
+FEATURES = typer.Option(
+    metavar="FILE",
+    help="Features that were made elsewhere (.npz or .parquet with `path` and `vector`); may be given more than once.",
+)
+VERBOSE = typer.Option("--verbose", help="Also say what runs the encoder, where it comes from, and its licence.")
 RAY = typer.Option(help="Have photos encoded by a Ray cluster, or a Ray of this machine.", metavar="[ADDRESS]")
 
 
@@ -35,16 +40,20 @@ def discover(
         str, typer.Option(help=f"How to learn from the known classes: {', '.join(METHOD_NAMES)}.")
     ] = "mp",
     encoder: Annotated[
-        str,
+        str | None,
         typer.Option(
+            show_default="efficientnet-lite0",
             help="What photos are compared by: `efficientnet-lite0` (made on ImageNet), `conv4` or `resnet18` "
-            "(trained on your known classes), `timm:NAME`, or the folder of a saved model."
+            "(trained on your known classes), `timm:NAME[@SIZE]`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` "
+            "(docs/encoders.md), or the folder of a saved model.",
         ),
-    ] = "efficientnet-lite0",
+    ] = None,
+    features: Annotated[list[Path] | None, FEATURES] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Start of every random draw.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     export: Annotated[bool, typer.Option("--export", help="Also copy the photos into `groups/<cluster>/`.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print discovery.json rather than a summary.")] = False,
+    verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
     ray: Annotated[str | None, RAY] = None,
 ) -> None:
@@ -55,11 +64,15 @@ def discover(
     (docs/cluster.md).
     """
     wanted = _classes(classes)
+    if features and encoder is not None:
+        raise InputError("--features and --encoder are two sources of features: give one of them.")
     from medi.discovery.run import Arguments, run_discover
+    from medi.photos.encoders import DEFAULT
     from medi.report.page import render
 
-    arguments = Arguments(known, novel, out, wanted, method, encoder, seed, device, export)
-    facts = run_discover(arguments, render, _reporter(), force=force, ray=ray)
+    source = None if features else DEFAULT if encoder is None else encoder
+    arguments = Arguments(known, novel, out, wanted, method, source, seed, device, export, tuple(features or ()))
+    facts = run_discover(arguments, render, _reporter(), force=force, ray=ray, verbose=verbose)
     if facts is None:  # the first rank prints
         return
     if as_json:
@@ -72,6 +85,8 @@ def assign(
     model: Annotated[Path, typer.Option(help="The folder model/ that `medi discover` wrote.")],
     images: Annotated[Path, typer.Option(help="Folder with new photos.")],
     out: Annotated[Path, typer.Option(help="CSV file to write: path, kind, label, confidence.")],
+    features: Annotated[list[Path] | None, FEATURES] = None,
+    verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
     ray: Annotated[str | None, RAY] = None,
 ) -> None:
@@ -82,7 +97,8 @@ def assign(
     """
     from medi.discovery.assign import run_assign
 
-    assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray)
+    given = features or ()
+    assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray, features=given, verbose=verbose)
     if assigned is None:  # the first rank prints
         return
     console = Console()

@@ -14,6 +14,7 @@ from medi.errors import InputError
 from medi.photos.cache import THUMBNAILS, PhotoCache
 from medi.photos.encode_folder import EncodedPhotos, read_photos
 from medi.photos.encoders import Encoder
+from medi.photos.features_file import Features
 from medi.photos.folders import Found, Skipped, class_of, find_photos
 from medi.runtime.progress import Reporter, Silent
 
@@ -67,19 +68,9 @@ def find_folders(known: Path, novel: Path) -> Folders:
 
 def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Inputs:
     """Encode the photos; files that cannot be read are skipped, and a folder without any readable one is an error."""
-    cache = PhotoCache(encoder.identity, reporter)
     thumbnails = PhotoCache(THUMBNAILS, Silent())  # where it cannot be used, the other cache has said so
     found, unlabelled = folders.known, folders.novel
-    known = read_photos(found.root, found.paths, encoder, cache, reporter, title="reading known photos")
-    novel = read_photos(
-        unlabelled.root,
-        unlabelled.paths,
-        encoder,
-        cache,
-        reporter,
-        title="reading novel photos",
-        thumbnails=thumbnails,
-    )
+    known, novel = _read_both(found, unlabelled, encoder, thumbnails, reporter)
     for photos, root, flag in ((known, found.root, "--known"), (novel, unlabelled.root, "--novel")):
         if not photos.paths:
             first = photos.skipped[0]
@@ -99,6 +90,21 @@ def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Input
     warnings = (*_class_warnings(found, classes), *_same_photos(known, classes, novel))
     known_set = ImageSet(known.arrays, labels, tuple(names))
     return Inputs(known_set, novel, tuple(skipped), warnings, known.computed + novel.computed, thumbnails)
+
+
+def _read_both(
+    found: Found, unlabelled: Found, encoder: Encoder, thumbnails: PhotoCache, reporter: Reporter
+) -> tuple[EncodedPhotos, EncodedPhotos]:
+    """The known photos and the novel ones."""
+    roots, paths = (found.root, unlabelled.root), (found.paths, unlabelled.paths)
+    titles = "reading known photos", "reading novel photos"
+    if isinstance(encoder, Features):
+        known = encoder.read(roots[0], paths[0], reporter, title=titles[0])
+        return known, encoder.read(roots[1], paths[1], reporter, title=titles[1])
+    cache = PhotoCache(encoder.identity, reporter)
+    known = read_photos(roots[0], paths[0], encoder, cache, reporter, title=titles[0])
+    novel = read_photos(roots[1], paths[1], encoder, cache, reporter, title=titles[1], thumbnails=thumbnails)
+    return known, novel
 
 
 def _class_warnings(found: Found, classes: Sequence[str]) -> Iterator[str]:

@@ -21,10 +21,10 @@ from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lo
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.result import Discovery
 from medi.errors import InputError
-from medi.licence import WEIGHTS
 from medi.methods import method_of
 from medi.photos.encode_folder import read_thumbnails
 from medi.photos.encoders import DEFAULT, Encoder
+from medi.photos.features_file import Features, read_features
 from medi.photos.folders import Skipped
 from medi.runtime import ranks
 from medi.runtime.context import Context
@@ -40,27 +40,36 @@ Render = Callable[[Discovery, Sequence[str], Thumbnails, Sequence[Skipped], str,
 
 @dataclass(frozen=True)
 class Arguments:
-    """What `medi discover` was asked for."""
+    """What `medi discover` was asked for; an encoder, or files with features that were made elsewhere."""
 
     known: Path
     novel: Path
     out: Path
     classes: int | Literal["auto"] = "auto"
     method: str = "mp"
-    encoder: str = DEFAULT
+    encoder: str | None = DEFAULT
     seed: int = 0
     device: str = "auto"
     export: bool = False
+    features: tuple[Path, ...] = ()
 
-    def as_facts(self) -> dict[str, Any]:
-        """As JSON-able values, by which an unfinished run is recognised; folders in full."""
-        return asdict(self) | {name: str(getattr(self, name).resolve()) for name in ("known", "novel", "out")}
+    def as_facts(self, encoder: Encoder) -> dict[str, Any]:
+        """As JSON-able values, by which an unfinished run is recognised; folders and files in full."""
+        digests = [source.sha256 for source in encoder.sources] if isinstance(encoder, Features) else []
+        files = zip(self.features, digests, strict=True)
+        return (
+            asdict(self)
+            | {name: str(getattr(self, name).resolve()) for name in ("known", "novel", "out")}
+            | {"features": [{"file": str(file.resolve()), "sha256": digest} for file, digest in files]}
+        )
 
     def command(self) -> str:
         """The command that does the same again, also when defaults have changed."""
         words = ["medi", "discover"]
         for name, value in asdict(self).items():
-            if name != "export":
+            if name == "features":
+                words += [word for file in self.features for word in ("--features", str(file))]
+            elif name != "export" and value is not None:
                 words += [f"--{name}", str(value)]
         return shlex.join([*words, "--export"] if self.export else words)
 
@@ -76,7 +85,13 @@ class _Found:
 
 
 def run_discover(
-    arguments: Arguments, render: Render, reporter: Reporter, *, force: bool = False, ray: str | None = None
+    arguments: Arguments,
+    render: Render,
+    reporter: Reporter,
+    *,
+    force: bool = False,
+    ray: str | None = None,
+    verbose: bool = False,
 ) -> dict[str, Any] | None:
     """Read, group, write; faults of the input are found before anything long begins.
 
@@ -88,6 +103,7 @@ def run_discover(
         reporter: Shows progress.
         force: Replace an earlier discovery.
         ray: Address of a Ray cluster that encodes photos.
+        verbose: Say what runs the encoder, where it comes from, and its licence.
 
     Returns:
         What `discovery.json` holds; None on all ranks but the first.
@@ -101,13 +117,18 @@ def run_discover(
     for flag, folder in (("--known", arguments.known), ("--novel", arguments.novel)):
         if out.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"--out {out} lies inside {flag} {folder}: choose a folder outside it.")
+    features = read_features(arguments.features, ray) if arguments.features else None
+    if features is not None:
+        features.check(folders.known, folders.novel)
     workers = None if ray is None else on_ray(ray, arguments.device)
     with ranks.joined(device):
         first, machine = ranks.is_first(), describe_device(device)
-        encoder = choose_encoder(arguments.encoder, device)
+        encoder = features or choose_encoder(arguments.encoder or DEFAULT, device)
+        if verbose:
+            reporter.say(f"Features: {encoder.describe()}.")
         context = Context(device, arguments.seed, out / output.UNFINISHED / output.TRAINING, reporter)
         if first:
-            output.claim(out, arguments.as_facts(), force=force)
+            output.claim(out, arguments.as_facts(encoder), force=force)
         together = encode_together(
             [folders.known, folders.novel], encoder, arguments.device, workers, reporter, shown=folders.novel
         )
@@ -126,7 +147,7 @@ def run_discover(
     output.write_clusters(results / output.CLUSTERS, inputs.novel.paths, discovery)
     if arguments.export:
         facts["exported"] = output.export(out, arguments.novel, inputs.novel.paths, discovery.labels)
-    page = _report(arguments, inputs, discovery, facts, render)
+    page = _report(arguments, inputs, discovery, facts, render, _compared_by(encoder))
     write_atomically(results / output.REPORT, page.encode(errors="replace"))
     output.finish(out, facts)
     return facts
@@ -182,11 +203,11 @@ def _facts(
     seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """What `discovery.json` says."""
-    packages = ("torch", "numpy", "scikit-learn", "pillow")
+    packages = ("torch", "numpy", "scikit-learn", "pillow", *filter(None, [encoder.package]))
     paths, labels = inputs.novel.paths, discovery.labels
     facts: dict[str, Any] = output.plain(
         {
-            "arguments": arguments.as_facts(),
+            "arguments": arguments.as_facts(encoder),
             "command": arguments.command(),
             "versions": {
                 "medi": __version__,
@@ -195,7 +216,14 @@ def _facts(
             },
             "device": machine,
             "seed": arguments.seed,
-            "encoder": {"name": encoder.name, "identity": encoder.identity},
+            "encoder": {
+                "name": encoder.name,
+                "identity": encoder.identity,
+                "engine": encoder.engine,
+                "licence": encoder.licence,
+                "source": encoder.source,
+            },
+            "features": encoder.facts() if isinstance(encoder, Features) else None,
             "n_classes": discovery.count.k,
             "classes": asdict(discovery.count),
             "diagnostics": asdict(discovery.diagnosis),
@@ -220,8 +248,21 @@ def _facts(
     return facts
 
 
+def _compared_by(encoder: Encoder) -> dict[str, str]:
+    """What the page says about an encoder."""
+    if isinstance(encoder, Features):
+        return {"Features": encoder.describe()}
+    about = {"Encoder": encoder.name, "Source": encoder.source, "Licence": encoder.licence}
+    return {name: fact for name, fact in about.items() if fact}
+
+
 def _report(
-    arguments: Arguments, inputs: Inputs, discovery: Discovery, facts: Mapping[str, Any], render: Render
+    arguments: Arguments,
+    inputs: Inputs,
+    discovery: Discovery,
+    facts: Mapping[str, Any],
+    render: Render,
+    compared_by: Mapping[str, str],
 ) -> str:
     """The page of a discovery."""
     paths, digests = inputs.novel.paths, inputs.novel.digests
@@ -232,14 +273,12 @@ def _report(
 
     about = {
         "Known": f"{facts['known_photos']} photos of {facts['known_classes']} classes",
-        "Encoder": arguments.encoder,
+        **compared_by,
         "Method": arguments.method,
         "Seed": str(arguments.seed),
         "Versions": ", ".join(f"{name} {number}" for name, number in facts["versions"].items()),
         "Device": facts["device"],
         "Time": f"{sum(facts['seconds'].values()):.0f} s",
     }
-    if arguments.encoder == DEFAULT:
-        about["Licence"] = WEIGHTS
     about |= {"Note" if not i else f"Note {i + 1}": text for i, text in enumerate(inputs.warnings)}
     return render(discovery, paths, thumbnails, inputs.skipped, arguments.command(), about)

@@ -6,7 +6,8 @@ Large JPEGs are decoded at a fraction of their size, and only the part that is n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
@@ -15,20 +16,29 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
 
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"})
+from medi.photos import raw
+
+SUFFIXES = raw.RAW_SUFFIXES | {
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"),
+    *(".heic", ".heif", ".avif"),
+}
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 """What Pillow may try, whatever a file is called: some of its other readers run programs."""
+BOXED = ("AVIF", "HEIF")
+"""What it may try on a file that begins like a HEIC or AVIF."""
 
 LARGEST = 150_000_000
-"""Pixels that may be decoded: 600 MB as Pillow holds them."""
+"""Pixels that may be decoded: 600 MB as Pillow holds them, and as much again while a HEIC or AVIF is decoded."""
 LARGEST_JPEG = 300_000_000
 """Pixels of a JPEG, which is decoded at a fraction of its size; a progressive one still holds 3 bytes a pixel."""
 ALONE = 20_000_000
 """Pixels from which on photos are decoded one at a time, so that memory does not grow with the number of threads."""
 
 _LARGE = Lock()
+_REGISTERING = Lock()
+_BRANDS = frozenset(b"heic heix heim heis hevc hevx hevm hevs mif1 msf1 avif avis".split())
 _ORIENTATION = 0x0112
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -94,13 +104,19 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
     Raises:
         UnreadableError: It is no photo, or a damaged or an excessively large one.
     """
+    pixels = None
     try:
-        with Image.open(file, formats=FORMATS) as image:
-            return _read(image, cut, preview)
+        if raw.called_raw(file):
+            photo = _read_raw(file, cut, preview)
+            if photo is not None:
+                return photo
+        pixels = _stated(file)
+        with Image.open(file, formats=FORMATS if pixels is None else BOXED) as image:
+            return _read(image, cut, preview, pixels or 0)
     except UnreadableError:
         raise
     except UnidentifiedImageError as error:
-        raise UnreadableError("not an image") from error
+        raise UnreadableError("cut short or damaged" if pixels is not None else "not an image") from error
     except Image.DecompressionBombError as error:
         raise UnreadableError(f"more than {LARGEST_JPEG // 10**6} million pixels") from error
     except MemoryError as error:
@@ -109,22 +125,92 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
         raise UnreadableError(f"cut short or damaged ({_one_line(error)})") from error
 
 
-def _read(image: Image.Image, cut: Cut, preview: bool) -> Photo:
+def _read(image: Image.Image, cut: Cut, preview: bool, pixels: int = 0) -> Photo:
+    """Decode a photo that was opened; `pixels`: how many are decoded at least, where only a part of them is shown."""
     width, height = image.size
-    # The scale at which it must be decoded; enough for a preview even where none is asked for, so that the pixels of a
-    # photo do not depend on that.
-    needed = max(cut.side / (cut.fraction * min(width, height)), PREVIEW / max(width, height))
-    image.draft(None, (math.ceil(needed * width), math.ceil(needed * height)))  # only JPEG can; others stay as they are
-    decoded = image.size[0] * image.size[1]
+    if image.format in ("JPEG", "MPO"):  # HEIC would decode a thumbnail here, before its size is checked
+        image.draft(None, _needed(image.size, cut))
+    decoded = max(pixels, image.size[0] * image.size[1])
     if decoded > LARGEST or width * height > LARGEST_JPEG:
-        raise UnreadableError(f"{width:,} x {height:,} pixels are too many")
+        raise _too_many(width, height)
     with _LARGE if decoded >= ALONE else nullcontext():
         return _reduced(image, cut, preview)
 
 
+def _read_raw(file: BinaryIO, cut: Cut, preview: bool) -> Photo | None:
+    """A raw photo; None for a file of another kind that only has the name of one."""
+    if not raw.can_read_raw():
+        raise UnreadableError(raw.CURE)
+    with raw.opened(file) as photo:
+        if photo is None:
+            return None
+        width, height = _needed(photo.size, cut)
+        image = photo.camera_jpeg((min(width, photo.size[0]), min(height, photo.size[1])))
+        if image is not None:
+            return _read(image, cut, preview)
+        if photo.pixels > LARGEST:
+            raise _too_many(*photo.size)
+        with _LARGE if photo.pixels >= ALONE else nullcontext():
+            half = 2 * width <= photo.size[0] and 2 * height <= photo.size[1]
+            return _reduced(photo.developed(half=half), cut, preview)
+
+
+def _needed(size: tuple[int, int], cut: Cut) -> tuple[int, int]:
+    """The width and height at which a photo must be decoded.
+
+    They are enough for a preview even where none is asked for, so that the pixels of a photo do not depend on that.
+    """
+    scale = max(cut.side / (cut.fraction * min(size)), PREVIEW / max(size))
+    return math.ceil(scale * size[0]), math.ceil(scale * size[1])
+
+
+def _stated(file: BinaryIO) -> int | None:
+    """The most pixels that an image in a HEIC or AVIF file has, as its header says; None for files of other kinds.
+
+    Pillow only tells how many are left once the edges are cut off, but all of them are decoded.
+    """
+    file.seek(0)
+    head = file.read(64)
+    end = file.seek(0, 2)
+    file.seek(0)
+    if head[4:8] != b"ftyp" or head[8:12] not in _BRANDS:
+        return None
+    if b"avif" in head and not features.check("avif"):
+        raise UnreadableError("this build of Pillow cannot read AVIF: pip install --upgrade pillow")
+    most = max(_sizes(file, 0, end, (b"meta", b"iprp", b"ipco", b"ispe")), key=math.prod, default=(0, 0))
+    if math.prod(most) > LARGEST:
+        raise _too_many(*most)
+    _register_heif()
+    return math.prod(most)
+
+
+def _register_heif() -> None:
+    """Tell Pillow of the reader of HEIC, which is loaded when the first such file turns up, by whatever thread."""
+    with _REGISTERING:
+        if "HEIF" not in Image.OPEN:
+            from pillow_heif import register_heif_opener
+
+            register_heif_opener(decode_threads=1)  # photos are read in threads of their own
+
+
+def _sizes(file: BinaryIO, start: int, end: int, kinds: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Width and height in the boxes of a part of a file; `kinds`: of boxes in boxes, outermost first."""
+    while start + 8 <= end:
+        file.seek(start)
+        length, kind, longer = struct.unpack(">I4sQ", file.read(16).ljust(16, b"\0"))
+        inside = start + (16 if length == 1 else 8)
+        length = {0: end - start, 1: longer}.get(length, length)
+        if kind == kinds[0] == b"ispe":
+            file.seek(inside + 4)
+            yield struct.unpack(">II", file.read(8))
+        elif kind == kinds[0]:
+            yield from _sizes(file, inside + 4 * (kind == b"meta"), min(end, start + length), kinds[1:])
+        start += max(length, 8)
+
+
 def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     image.load()
-    turn = _UPRIGHT.get(_orientation(image))
+    turn = None if image.format == "HEIF" else _UPRIGHT.get(_orientation(image))  # HEIC is turned as it is decoded
     middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut.fraction), cut.filter)
     small = None
     if preview:
@@ -199,5 +285,10 @@ def _turned(image: Image.Image, turn: Image.Transpose | None) -> Image.Image:
     return image if turn is None else image.transpose(turn)
 
 
+def _too_many(width: int, height: int) -> UnreadableError:
+    return UnreadableError(f"{width:,} x {height:,} pixels are too many")
+
+
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__
+    text = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+    return " ".join(text.split())[:120] or type(error).__name__

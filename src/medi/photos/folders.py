@@ -10,6 +10,7 @@ from pathlib import Path
 
 from medi.errors import InputError
 from medi.photos.decode import SUFFIXES
+from medi.photos.raw import CURE, RAW_SUFFIXES, can_read_raw
 
 _CLUTTER = frozenset({"thumbs.db", "desktop.ini", "__macosx", "@eadir"})
 """What systems leave in folders of photos, beside hidden files: passed over silently."""
@@ -102,6 +103,8 @@ def _fault(entry: os.DirEntry[str]) -> str:
     suffix = Path(entry.name).suffix.lower()
     if suffix not in SUFFIXES:
         return f"{suffix} is not a kind of image read here" if suffix else "its name has no ending such as .jpg"
+    if suffix in RAW_SUFFIXES and not can_read_raw():
+        return CURE
     try:
         state = entry.stat()
     except OSError as error:

@@ -1,0 +1,100 @@
+"""What is taken of other libraries' models: their image towers, and how their authors mean photos to be prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+from torch import Tensor, nn
+
+from medi.errors import InputError
+from medi.photos.decode import Cut
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How a model's authors mean a photo to be shown to it.
+
+    Attributes:
+        cut: The part of it. Authors who squeeze the whole photo into a square (SigLIP) get its middle square here.
+        mean: Of each channel, on the scale of 0 to 255.
+        std: Of each channel, likewise.
+    """
+
+    cut: Cut
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def side_of(name: str, size: Sequence[int]) -> int:
+    """Of the square that a model of a name wants, of height and width."""
+    height, width = size
+    if height != width:
+        raise InputError(f"{name} wants images of {width} x {height} pixels, not squares: choose another model.")
+    return int(height)
+
+
+def processing_of(name: str, processor: Any) -> Preprocessing:
+    """What an image processor does; colours and size are read off what it makes of a black and a white square."""
+    try:
+        black, white = (
+            processor(images=Image.new("RGB", (512, 512), colour), return_tensors="pt")["pixel_values"][0].double()
+            for colour in ("black", "white")
+        )
+        channels, *size = black.shape
+        size_of = {key: value for key, value in dict(processor.size).items() if value}
+        edge = size_of.get("shortest_edge") or min(size_of["height"], size_of["width"])
+        filter = Image.Resampling(int(processor.resample))
+    except Exception as error:  # there are processors for documents, videos, …
+        raise _unsupported(name) from error
+    if channels != 3 or len(size) != 2:
+        raise _unsupported(name)
+    side = side_of(name, size)
+    crop = getattr(processor, "crop_pct", None)
+    if crop and edge < 384:  # ConvNeXt and its like: larger ones are not cropped
+        edge = int(edge / crop)
+    middle = (slice(None), side // 2, side // 2)
+    std = 255 / (white - black)[middle]
+    mean = -black[middle] * std
+    cut = Cut(side, min(1.0, side / edge), filter)
+    return Preprocessing(cut, tuple(mean.tolist()), tuple(std.tolist()))
+
+
+def _unsupported(name: str) -> InputError:
+    return InputError(f"{name} wants its images prepared in a way that is not supported here: choose another model.")
+
+
+class First(nn.Module):
+    """The first output of a network that may have several."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed images (n, 3, side, side) as (n, d)."""
+        made = self.network(x)
+        features: Tensor = made[0] if isinstance(made, tuple) else made
+        return features
+
+
+class Pooled(nn.Module):
+    """The pooled output of a tower of transformers, or the mean of its patches where it has none."""
+
+    def __init__(self, network: Any, patches: int | None) -> None:
+        super().__init__()
+        self.network = network
+        self.patches = patches
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed images (n, 3, side, side) as (n, d)."""
+        made = self.network(pixel_values=x)
+        pooled: Tensor | None = getattr(made, "pooler_output", None)
+        if pooled is not None:
+            return pooled.flatten(1)
+        places: Tensor = made.last_hidden_state
+        if places.ndim == 4:
+            return places.mean((2, 3))
+        return places[:, -self.patches :].mean(1) if self.patches else places.mean(1)  # tokens of classes come first
