@@ -1,4 +1,4 @@
-"""docs/presets.md: the settings in use for each dataset, from the code."""
+"""results/presets.md: the settings in use for each dataset, from the code."""
 
 from __future__ import annotations
 

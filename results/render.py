@@ -43,7 +43,7 @@ def files() -> dict[Path, str]:
     for path in sorted(RESULTS.glob("*/choices.jsonl")):
         rows = [row for name in ("choices", "threes") for row in read_rows(path.with_name(f"{name}.jsonl"))]
         found[path.with_name("trials.md")] = tables.trials(rows)
-    found[ROOT / "docs" / "presets.md"] = presets.page()
+    found[RESULTS / "presets.md"] = presets.page()
     return found | studies() | {ROOT / name: with_tables(ROOT / name, marked) for name, marked in pages().items()}
 
 
