@@ -1,10 +1,11 @@
 """How long `medi discover` takes from photos to report, and what its choices of speed are worth.
 
-    python benchmarks/discover.py [--only whole,reading,cold,decode] [--threads 2] [--photos 400] [--out FILE.json]
+    python benchmarks/discover.py [--only whole,reading,…] [--threads 2] [--photos 400] [--out FILE.json]
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
          and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
 reading  photos a second from files to cached features, by torch, by ONNX Runtime, in 8-bit integers, and on a GPU.
+integers what 8-bit integers cost in ACC, the number of groups given.
 cold     so many known photos (--photos) that were never read, stopped by Ctrl-C on the way and continued.
 decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
@@ -23,6 +24,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time, sleep
@@ -38,15 +40,19 @@ from torch.nn.functional import cosine_similarity
 
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
+from medi.discovery.discover import discover_groups
+from medi.discovery.training import DiscoveryConfig
+from medi.metrics import acc as score
 from medi.photos.cache import PhotoCache
-from medi.photos.decode import decoding, read_photo
+from medi.photos.decode import Cut, decoding, read_photo
 from medi.photos.encode_folder import read_photos
 from medi.photos.encoders import DEFAULT, INT8, load_encoder
 from medi.photos.lite0 import by_torch, network
+from medi.runtime.context import Context
 from medi.runtime.devices import describe_device
 from medi.runtime.progress import Silent
 
-PARTS = ["whole", "reading", "cold", "decode"]
+PARTS = ["whole", "reading", "integers", "cold", "decode"]
 CPU = torch.device("cpu")
 SIZE = (500, 400)
 
@@ -126,6 +132,50 @@ def reading(folder: Path, photos: int, rounds: int = 2) -> dict[str, Any]:
     }
 
 
+def integers(draws: int = 12) -> dict[str, Any]:
+    """ACC in percent with features in float32 and in 8-bit integers: 20 known classes x 30, 10 novel ones x 5."""
+    benchmark = load("cifar100")
+    known = benchmark.known.of_classes(range(20))
+    sets = {"known": _some_of_each(known, 30), "novel": _some_of_each(benchmark.novel, 20)}
+    squares = {name: _squares(images) for name, images in sets.items()}
+    acc: dict[str, list[float]] = {}
+    for name in (DEFAULT, INT8):
+        encoder = load_encoder(name, CPU)
+        points = {key: torch.cat([encoder.encode(part) for part in all_.split(8)]) for key, all_ in squares.items()}
+        found = replace(sets["known"], images=points["known"])
+        for draw in range(draws):
+            seeded = np.random.default_rng(draw)
+            classes = seeded.choice(benchmark.novel.n_classes, 10, replace=False)
+            items = torch.tensor(np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes]))
+            config = DiscoveryConfig(classes=10, method="kmeans", resamples=1)
+            groups, _ = discover_groups(found, points["novel"][items], config, Context(seed=draw))
+            acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], groups.labels))
+    lost = np.array(acc[DEFAULT]) - np.array(acc[INT8])
+    return {
+        "ACC": {name: float(np.mean(values)) for name, values in acc.items()},
+        "lost": float(lost.mean()),
+        "standard error": float(lost.std(ddof=1) / np.sqrt(draws)),
+        "draws": draws,
+    }
+
+
+def _some_of_each(images: ImageSet, each: int) -> ImageSet:
+    """The first images of every class, class by class."""
+    items = torch.cat([(images.labels == c).nonzero().squeeze(1)[:each] for c in range(images.n_classes)])
+    return replace(images, images=images.images[items], labels=images.labels[items])
+
+
+def _squares(images: ImageSet) -> Tensor:
+    """The middle squares (n, 3, 224, 224) of the photos that `photo` makes, through JPEG."""
+    generator, squares = np.random.default_rng(0), []
+    with decoding():
+        for pixels in images.images:
+            file = BytesIO()
+            photo(pixels, generator).save(file, "JPEG", quality=90)
+            squares.append(read_photo(file, Cut(224, fraction=0.875)).pixels)
+    return torch.from_numpy(np.stack(squares))
+
+
 def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
     """So many known photos that nobody has read yet: stopped by Ctrl-C when a third is read, and continued."""
     benchmark = load("cifar100")
@@ -152,8 +202,6 @@ def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
 
 def decode_one(path: Path) -> int:
     """One photo as the default encoder gets it."""
-    from medi.photos.decode import Cut
-
     with decoding(), path.open("rb") as file:
         return read_photo(file, Cut(224, fraction=0.875)).pixels.size
 
@@ -207,6 +255,7 @@ def main(parser: Parser) -> None:
             work: dict[str, Callable[[], dict[str, Any]]] = {
                 "whole": lambda folder=folder: whole(folder, arguments.threads),
                 "reading": lambda folder=folder: reading(folder, arguments.photos),
+                "integers": integers,
                 "cold": lambda folder=folder: cold(folder, arguments.photos, arguments.threads),
                 "decode": lambda folder=folder: decode(folder),
             }

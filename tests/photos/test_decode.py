@@ -134,6 +134,16 @@ def test_the_square_is_the_middle_of_the_photo():
     assert photo.pixels.min() == 255
 
 
+def test_a_squashed_photo_shows_the_same_part_of_its_width_and_of_its_height():
+    image = np.zeros((40, 120, 3), np.uint8)
+    image[:, 60:, 0] = 255  # the right half is red
+    image[20:, :, 2] = 255  # the lower half is blue
+    cut = Cut(20, fraction=0.5, filter=Image.Resampling.BOX, squash=True)
+    pixels = read(Image.fromarray(image), cut, format="PNG").pixels
+    expected = np.asarray(Image.fromarray(image[10:30, 30:90]).resize((20, 20), Image.Resampling.BOX))
+    assert np.array_equal(pixels, expected.transpose(2, 0, 1))
+
+
 def test_one_pixel_is_a_photo():
     photo = read(Image.new("RGB", (1, 1), (10, 20, 30)), format="PNG")
     assert (photo.pixels == np.array([10, 20, 30])[:, None, None]).all()

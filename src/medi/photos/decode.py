@@ -59,17 +59,19 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Cut:
-    """The square of a photo that an encoder looks at.
+    """The part of a photo that an encoder looks at, in the middle, as a square.
 
     Attributes:
         side: Pixels it is resized to.
-        fraction: Its side as a fraction of the photo's shorter side; it lies in the middle.
+        fraction: Its side as a fraction of the photo's shorter side.
         filter: How it is resized.
+        squash: It is no square in the photo, but that fraction of its width and of its height.
     """
 
     side: int
     fraction: float = 1.0
     filter: Image.Resampling = Image.Resampling.BICUBIC
+    squash: bool = False
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ def _sizes(file: BinaryIO, start: int, end: int, kinds: Sequence[bytes]) -> Iter
 def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     image.load()
     turn = None if image.format == "HEIF" else _UPRIGHT.get(_orientation(image))  # HEIC is turned as it is decoded
-    middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut.fraction), cut.filter)
+    middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut), cut.filter)
     small = None
     if preview:
         width, height = image.size
@@ -223,11 +225,11 @@ def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
     return Photo(np.ascontiguousarray(pixels), small)
 
 
-def _middle(size: tuple[int, int], fraction: float) -> tuple[float, float, float, float]:
-    """Left, upper, right and lower edge of the middle square."""
+def _middle(size: tuple[int, int], cut: Cut) -> tuple[float, float, float, float]:
+    """Left, upper, right and lower edge of the part in the middle."""
     width, height = size
-    side = fraction * min(size)
-    return (width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2
+    across, down = (cut.fraction * (side if cut.squash else min(size)) for side in size)
+    return (width - across) / 2, (height - down) / 2, (width + across) / 2, (height + down) / 2
 
 
 def _resized(

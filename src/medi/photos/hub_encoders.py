@@ -104,7 +104,12 @@ def timm_encoder(origin: Origin, network: nn.Module, size: int | None, device: t
         nearest = max(1, round(side / patch[0])) * patch[0]
         raise InputError(f"{origin.name} takes sizes that are multiples of {patch[0]}: use @{nearest}.")
     looks = Preprocessing(
-        Cut(side, side / math.floor(side / data["crop_pct"]), Image.Resampling[data["interpolation"].upper()]),
+        Cut(
+            side,
+            side / math.floor(side / data["crop_pct"]),
+            Image.Resampling[data["interpolation"].upper()],
+            squash=data["crop_mode"] == "squash",
+        ),
         tuple(255 * value for value in data["mean"]),
         tuple(255 * value for value in data["std"]),
     )
@@ -141,7 +146,11 @@ def open_clip_encoder(origin: Origin, network: Any, device: torch.device) -> Enc
     size = data["size"]
     side = side_of(origin.name, (size, size) if isinstance(size, int) else size)
     looks = Preprocessing(
-        Cut(side, filter=Image.Resampling[data["interpolation"].upper()]),
+        Cut(
+            side,
+            filter=Image.Resampling[data["interpolation"].upper()],
+            squash=data.get("resize_mode") == "squash",
+        ),
         tuple(255 * value for value in data["mean"]),
         tuple(255 * value for value in data["std"]),
     )

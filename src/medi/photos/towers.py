@@ -18,7 +18,7 @@ class Preprocessing:
     """How a model's authors mean a photo to be shown to it.
 
     Attributes:
-        cut: The part of it. Authors who squeeze the whole photo into a square (SigLIP) get its middle square here.
+        cut: The part of it.
         mean: Of each channel, on the scale of 0 to 255.
         std: Of each channel, likewise.
     """
@@ -58,7 +58,8 @@ def processing_of(name: str, processor: Any) -> Preprocessing:
     middle = (slice(None), side // 2, side // 2)
     std = 255 / (white - black)[middle]
     mean = -black[middle] * std
-    cut = Cut(side, min(1.0, side / edge), filter)
+    squash = "shortest_edge" not in size_of and size_of["height"] == size_of["width"]
+    cut = Cut(side, min(1.0, side / edge), filter, squash)
     return Preprocessing(cut, tuple(mean.tolist()), tuple(std.tolist()))
 
 
