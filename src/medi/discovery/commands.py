@@ -37,7 +37,8 @@ def discover(
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
     method: Annotated[
-        str, typer.Option(help=f"How to learn from the known classes: {', '.join(METHOD_NAMES)}.")
+        str,
+        typer.Option(help=f"How to learn from the known classes: {', '.join(METHOD_NAMES)}, or path/to/file.py:Name."),
     ] = "mp",
     encoder: Annotated[
         str | None,
