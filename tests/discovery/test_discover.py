@@ -1,9 +1,9 @@
 import json
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict
 
 import pytest
 import torch
-from small_sets import patterns
+from small_sets import hurried, patterns
 from worlds import gaussian_classes, none_known, split
 
 from medi.data.facts import Augmentation
@@ -237,18 +237,6 @@ def test_images_without_known_classes_are_compared_by_pixels(coloured):
     found = discover(nothing, novel.images, classes=3)
     assert found.representation == "pixels"
     assert acc(novel.labels, found.labels) > 0.9
-
-
-def hurried(settings):
-    """Settings that are through in two steps, at any depth."""
-    if isinstance(settings, tuple):
-        return tuple(map(hurried, settings))
-    if not is_dataclass(settings):
-        return settings
-    counts = ("steps", "epochs", "least_steps", "tasks")
-    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
-    short = {name: 2 for name in counts if isinstance(values.get(name), int)}
-    return replace(settings, **{name: hurried(value) for name, value in values.items()} | short)
 
 
 @pytest.mark.parametrize("kind", ["vectors", "images"])

@@ -1,5 +1,7 @@
 """Small sets of classes, of plain vectors and of images, that a small network tells apart in no time."""
 
+from dataclasses import fields, is_dataclass, replace
+
 import torch
 
 from medi.data.imageset import ImageSet
@@ -32,3 +34,15 @@ def bags(episodes: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
     order = torch.stack([torch.randperm(10, generator=generator(i)) for i in range(episodes)])
     items = order[:, None] + 10 * torch.arange(3)[:, None]
     return items[:, :, :5].flatten(1), items[:, :, 5:].flatten(1)
+
+
+def hurried(settings):
+    """Settings that are through in two steps, at any depth."""
+    if isinstance(settings, tuple):
+        return tuple(map(hurried, settings))
+    if not is_dataclass(settings):
+        return settings
+    counts = ("steps", "epochs", "least_steps", "tasks")
+    values = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    short = {name: 2 for name in counts if isinstance(values.get(name), int)}
+    return replace(settings, **{name: hurried(value) for name, value in values.items()} | short)

@@ -165,6 +165,7 @@ def draw_questions(benchmark: Benchmark, run: Run | Asked, episodes: int) -> Que
     task = sampler.sample(episodes if run.score == "episode" else 1, generator)
     query, answers = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
     bag, groups = _shuffled(task.support.flatten(1), task.support_labels, generator)
+    query, answers = _shuffled(query, answers, generator)
     device = novel.images.device
     return Questions(
         novel.images,
@@ -271,10 +272,10 @@ def _generator(benchmark: Benchmark, run: Run | Asked) -> torch.Generator:
     return torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
 
 
-def _shuffled(bag: Tensor, groups: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The bag in random order: how a sampler lays it out must not tell the classes."""
-    order = torch.rand(bag.shape, generator=generator).argsort(1)
-    return bag.gather(1, order), groups.gather(1, order)
+def _shuffled(items: Tensor, classes: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Items (episodes, n) in random order: how a sampler lays them out must not tell the classes."""
+    order = torch.rand(items.shape, generator=generator).argsort(1)
+    return items.gather(1, order), classes.gather(1, order)
 
 
 def _all_others(task: Task, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -300,8 +301,8 @@ def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Q
     images = torch.cat([train.images, test.images])
     places = torch.arange(len(images), device=images.device)
     bag, groups = _shuffled(places[None, : len(train)].cpu(), train.labels[None].cpu(), generator)
-    bag, groups = bag.to(images.device), groups.to(images.device)
-    return Questions(images, way, bag, groups, places[None, len(train) :], test.labels[None])
+    query, answers = _shuffled(places[None, len(train) :].cpu(), test.labels[None].cpu(), generator)
+    return Questions(images, way, *(part.to(images.device) for part in (bag, groups, query, answers)))
 
 
 def _check_every_class(way: int, there: int) -> None:
