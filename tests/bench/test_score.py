@@ -68,7 +68,9 @@ def test_all_observes_the_training_split_and_asks_about_the_test_split(glyphs):
     benchmark = replace(split, novel_train=train)
     questions = draw_questions(benchmark, replace(RUN, way=4, observations="all", score="pooled"), 1)
     assert questions.bag.shape == (1, len(train))
-    assert torch.equal(questions.images[questions.query[0]], split.novel.images)
+    asked = questions.query[0].argsort()
+    assert torch.equal(questions.images[questions.query[0, asked]], split.novel.images)
+    assert torch.equal(questions.labels[0, asked], split.novel.labels)
     with pytest.raises(InputError, match="leave --way out"):
         draw_questions(benchmark, replace(RUN, way=3, observations="all", score="pooled"), 1)
     others = replace(split, novel_train=split.known.of_classes(range(4)))

@@ -302,7 +302,8 @@ def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Q
     places = torch.arange(len(images), device=images.device)
     bag, groups = _shuffled(places[None, : len(train)].cpu(), train.labels[None].cpu(), generator)
     query, answers = _shuffled(places[None, len(train) :].cpu(), test.labels[None].cpu(), generator)
-    return Questions(images, way, *(part.to(images.device) for part in (bag, groups, query, answers)))
+    bag, groups, query, answers = (part.to(images.device) for part in (bag, groups, query, answers))
+    return Questions(images, way, bag, groups, query, answers)
 
 
 def _check_every_class(way: int, there: int) -> None:
