@@ -21,7 +21,8 @@ import torch
 from script import Parser, run, write_json
 
 from medi.bench.grid import REGIMES, Run
-from medi.bench.score import draw_questions, score_regimes
+from medi.bench.questions import draw_questions
+from medi.bench.score import score_regimes
 from medi.data.augment import augment
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import facts_of

@@ -37,7 +37,8 @@ from study import (
 )
 
 from medi.bench.grid import Run
-from medi.bench.score import draw_questions, score_regimes
+from medi.bench.questions import draw_questions
+from medi.bench.score import score_regimes
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet

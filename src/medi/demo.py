@@ -12,8 +12,8 @@ from rich.table import Table
 from torch import Tensor
 
 from medi.bench.grid import REGIMES, Run, expand
+from medi.bench.questions import draw_questions
 from medi.bench.run import run_grid, train_learner
-from medi.bench.score import draw_questions
 from medi.data.benchmarks import Benchmark, load
 from medi.metrics import best_map
 from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet

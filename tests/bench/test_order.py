@@ -5,7 +5,8 @@ import torch
 from small_sets import hurried
 
 from medi.bench.grid import REGIMES
-from medi.bench.score import Asked, draw_tasks, evaluate
+from medi.bench.questions import Asked, draw_tasks
+from medi.bench.score import evaluate
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet

@@ -5,8 +5,9 @@ import torch
 
 from medi.bench.choose import hold_out
 from medi.bench.grid import Run
+from medi.bench.questions import draw_questions, draw_tasks
 from medi.bench.run import train_learner
-from medi.bench.score import Score, draw_questions, draw_tasks, mean_score, score_regimes
+from medi.bench.score import Score, mean_score, score_regimes
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.errors import InputError

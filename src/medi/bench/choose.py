@@ -16,9 +16,9 @@ import torch
 
 from medi.bench.datasets import load_dataset
 from medi.bench.grid import ALL, Run
+from medi.bench.questions import draw_tasks, families
 from medi.bench.rows import read_rows
 from medi.bench.run import open_results, refuse_other_settings, refuse_used_folder, rows_of
-from medi.bench.score import draw_tasks, families
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.data.splits import held_out_splits

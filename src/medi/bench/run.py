@@ -19,8 +19,9 @@ import torch
 import medi
 from medi.bench.datasets import load_dataset
 from medi.bench.grid import Run, config_of
+from medi.bench.questions import draw_tasks
 from medi.bench.rows import read_rows
-from medi.bench.score import answer_tasks, draw_tasks
+from medi.bench.score import answer_tasks
 from medi.bench.work import RunBatch
 from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
