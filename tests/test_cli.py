@@ -161,7 +161,7 @@ def test_presets_and_candidates_are_compared_and_a_changed_candidate_is_refused(
     assert [(row["config"], row["settings"]["grouping"]["neighbours"]) for row in rows] == [("default", 0), ("free", 3)]
     assert {row["settings"]["grouping"]["unit"] for row in rows} == {True}
     file.write_text('{"free": {"grouping": {"neighbours": 4}}}')
-    fails(choose(out, *options, "--set", "grouping.unit=true", "--resume"), "(free)", "other settings")
+    fails(choose(out, *options, "--set", "grouping.unit=true", "--resume"), "(free, ", "other settings")
     fails(choose(out, *options, "--resume"), "other settings")
 
 

@@ -36,4 +36,4 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     if len(known) > ALL_NAMES:
         near = get_close_matches(name.lower(), by_small_letters, n=NEAR_NAMES, cutoff=0)
         shown = [*(by_small_letters[one] for one in near), f"… ({len(known)} in all)"]
-    return InputError(f"unknown {kind} '{name}': there is {', '.join(shown)}; {hint}")
+    return InputError(f"unknown {kind} '{name}': there is {', '.join(shown) or 'none'}; {hint if known else 'add it.'}")

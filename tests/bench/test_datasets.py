@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from medi.bench.candidates import NamedSettings
 from medi.bench.datasets import facts_for, load_dataset
 from medi.bench.grid import fit_to_device, runs_asked_for
-from medi.bench.run import settings_of
+from medi.bench.run import run_grid, settings_of
 from medi.errors import InputError
 from medi.methods.mp import MP
+from medi.runtime.progress import Silent
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (99, 99, 99), "white": (255,) * 3}
 
@@ -66,6 +68,8 @@ def test_too_few_classes_are_refused(photos: Path) -> None:
     [
         ("def other(): ...", "unknown name in .*'made'.*other"),
         ("def made(): return 3", "returns a Benchmark"),
+        ("def made(more): return more", "cannot be made.*more"),
+        ("", "there is none"),
         ("import nothing_of_that_name", "cannot be imported.*nothing_of_that_name"),
     ],
 )
@@ -105,3 +109,40 @@ def test_a_method_without_settings_for_a_cpu_takes_its_default_and_says_so(monke
     (run,) = fit_to_device(runs("omniglot", "mp", "cpu"), on_cpu=False, say=said.append)
     assert settings_of(run)["images"] == 7
     assert said == ["mp has no preset cpu: its default is used."]
+
+
+OWN = """
+from small_sets import patterns
+from medi.data.benchmarks import Benchmark
+from medi.data.facts import Augmentation
+
+benchmark = Benchmark.of("own", patterns(4, each=24), patterns(4, each=24), way=3, augmentation=Augmentation())
+"""
+METHOD = """
+from dataclasses import dataclass
+from medi.methods.kmeans import KMeans
+
+@dataclass(frozen=True)
+class Own(KMeans):
+    pass
+"""
+
+
+def test_a_result_of_other_code_or_other_images_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    data, method = tmp_path / "data.py", tmp_path / "method.py"
+    data.write_text(OWN)
+    method.write_text(METHOD)
+
+    def go() -> None:
+        asked = runs(f"{data}:benchmark", f"{method}:Own")
+        run_grid(asked, tmp_path / "out", episodes=2, device=torch.device("cpu"), resume=True, reporter=Silent())
+
+    go()
+    go()
+    method.write_text(METHOD + "\n# changed")
+    with pytest.raises(InputError, match="made with other code"):
+        go()
+    method.write_text(METHOD)
+    data.write_text(OWN.replace("patterns(4, each=24), way", "patterns(4, each=25), way"))
+    with pytest.raises(InputError, match="made with other images"):
+        go()

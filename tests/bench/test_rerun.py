@@ -85,3 +85,10 @@ def test_a_line_beyond_the_last_is_refused_with_their_number(results: Path) -> N
     assert json.loads(results.read_text().splitlines()[0])["method"] == "kmeans"
     with pytest.raises(InputError, match="has 2 lines"):
         read_row(f"{results}:3")
+
+
+def test_a_trial_on_held_out_classes_is_no_row_to_repeat(results: Path) -> None:
+    row = json.loads(results.read_text().splitlines()[0]) | {"held_out": ["a"], "split": 0}
+    results.write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError, match="medi bench choose"):
+        read_row(f"{results}:1")

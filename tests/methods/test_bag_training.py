@@ -289,3 +289,19 @@ def test_short_trainings_on_bags_leave_nothing_on_disk(tmp_path):
     learner = QUICK["rs"].fit(KNOWN, replace(PLAN, context=Context(folder=tmp_path)))
     learner.discover(NOVEL.images, bags()[0], 3, generator())
     assert not list(tmp_path.glob("rs-*"))
+
+
+def test_layers_that_a_method_makes_for_a_bag_follow_from_its_seed():
+    class Untrained(BagMethod[Network]):
+        def learn(self, known, plan):
+            return build("mlp", (8,))
+
+        def adapt(self, learnt, bag):
+            return nn.Linear(8, bag.k)
+
+    before = torch.get_rng_state()
+    answers = [
+        Untrained().fit(KNOWN, PLAN).discover(NOVEL.images, bags()[0], 3, generator()).confidence for _ in range(2)
+    ]
+    assert torch.equal(*answers)
+    assert torch.equal(torch.get_rng_state(), before)

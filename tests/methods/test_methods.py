@@ -1,6 +1,7 @@
 """What every method and every embedding owes to the others: points of items, one by one, that can be saved."""
 
 import json
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -164,3 +165,13 @@ def test_a_file_without_the_method_is_refused_by_name(content, name, message, tm
         (tmp_path / "own.py").write_text(content)
     with pytest.raises(InputError, match=message):
         method_of(f"{tmp_path / 'own.py'}:{name}")
+
+
+def test_a_subclass_of_a_method_has_its_presets_but_is_itself():
+    @dataclass(frozen=True)
+    class Mine(METHODS["mp"]):
+        more: int = 3
+
+    mine = Mine.preset("default", "glyphs")
+    assert type(mine) is Mine
+    assert (mine.more, mine.images) == (3, METHODS["mp"].preset("cpu").images)

@@ -137,3 +137,11 @@ def test_what_cannot_be_trained_is_refused():
     few = ImageSet(KNOWN.images[:26], KNOWN.labels[:26], KNOWN.class_names)
     with pytest.raises(InputError, match="has 1 images"):
         replace(VECTORS, pretraining=Pretraining("prototypes", "mlp")).fit(few, Plan(way=2, observations=1))
+
+
+def test_known_items_without_a_label_are_left_out():
+    labels = KNOWN.labels.clone()
+    labels[::7] = -1
+    known = replace(KNOWN, labels=labels)
+    learner = replace(VECTORS, supervised=Schedule(steps=2)).fit(known, Plan(way=3, observations=5))
+    assert learner.discover(NOVEL.images, bags(1)[0], 3, generator()).labels.shape == (1, 15)

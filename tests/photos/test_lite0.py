@@ -164,3 +164,9 @@ def test_numbers_are_written_seven_bits_a_byte(number):
     assert sum((byte & 127) << 7 * place for place, byte in enumerate(written)) == number
     assert [byte >> 7 for byte in written] == [1] * (len(written) - 1) + [0]
     assert len(written) == 1 or written[-1]
+
+
+def test_integers_run_on_a_processor_whatever_device_is_asked_for(photos):
+    encoder = load_encoder(INT8, torch.device("cuda"))
+    assert encoder.in_threads
+    assert encoder.encode(photos).shape == (2, 1280)

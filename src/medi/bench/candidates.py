@@ -93,6 +93,17 @@ def parse_assignments(assignments: Iterable[str]) -> Changes:
     return changes
 
 
+def assignments_of(changes: Changes, path: str = "") -> list[str]:
+    """Changes as `--set` has them; the preset that a candidate starts from is none."""
+    found = []
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            found += assignments_of(value, f"{path}{name}.")
+        elif path or name != FROM:
+            found.append(f"{path}{name}={_json(value)}")
+    return found
+
+
 def merge(first: Changes, then: Changes) -> Changes:
     """Both changes; the second one wins."""
     merged = dict(first)

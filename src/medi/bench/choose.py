@@ -110,7 +110,7 @@ def try_candidates(
     with open_results(out) as results:
         journal = results.with_name("choices.jsonl")
         old = read_rows(journal)
-        refuse_other_settings(runs, old, out)
+        refuse_other_settings(runs, old, out, device, {})
         rows = {(Run.of_row(row), tuple(row.get("held_out", ()))): row for row in old}
         trials: dict[Run, Rows] = {run: [] for run in runs}
         for setting, numbered in chosen.items():

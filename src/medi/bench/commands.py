@@ -113,7 +113,7 @@ def run_command(
     runs = runs_asked_for(dataset, method, settings, sampler, way, observations, regime, score, all_seeds)
     import torch
 
-    from medi.bench.run import run_grid
+    from medi.bench.run import refuse_used_folder, run_grid
     from medi.bench.tables import summarise
     from medi.bench.terminal import show_lines
     from medi.bench.work import WORKER, do
@@ -135,6 +135,7 @@ def run_command(
         if workers is not None and ranks.count() > 1:
             raise InputError("torchrun divides one training, --jobs and --ray divide a grid: use one of them.")
         reporter = Reporter() if ranks.is_first() else Silent()
+        refuse_used_folder(out, resume=resume)
         runs = fit_to_device(runs, on_cpu=chosen.type == "cpu" and (ray is None or not gpus), say=reporter.say)
         rows = run_grid(
             runs,
@@ -228,6 +229,8 @@ def rerun_command(
     device: Device = "auto",
 ) -> None:
     """Repeat a result and compare: same seed, same settings, same questions.
+
+    A row of an earlier version, whose settings had another form, is repeated by its preset of today; that is said.
 
     Example: medi bench rerun results/generated/results.jsonl:1
 

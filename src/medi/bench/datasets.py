@@ -26,6 +26,11 @@ FOLDER_WAY = 5
 """Novel classes in a task of a folder that has so many."""
 
 
+def is_users_own(name: str) -> bool:
+    """Whether a dataset may have changed since it was last used under the same name."""
+    return name.startswith(FOLDER_MARK) or FILE_MARK in name
+
+
 def facts_for(name: str) -> Facts:
     """What is known of a dataset before its images are read."""
     if name.startswith(FOLDER_MARK):
@@ -46,15 +51,25 @@ def load_dataset(name: str, device: torch.device | str = "cpu", reporter: Report
     return load(name, device)
 
 
-@cache
 def _from_file(name: str) -> Benchmark:
+    from medi.runtime.from_file import from_file
+
+    return _made(name, from_file(name, "--dataset")[1])
+
+
+@cache
+def _made(name: str, digest: str) -> Benchmark:
+    """What a function of a file of this digest returns; kept, because facts are asked for often."""
     from dataclasses import replace
 
     from medi.data.benchmarks import Benchmark
     from medi.runtime.from_file import from_file
 
     make, _ = from_file(name, "--dataset")
-    made = make() if callable(make) else make
+    try:
+        made = make() if callable(make) else make
+    except Exception as error:
+        raise InputError(f"--dataset {name} cannot be made ({type(error).__name__}: {error}).") from error
     if not isinstance(made, Benchmark):
         raise InputError(f"--dataset {name}: name a function without arguments that returns a Benchmark.")
     return replace(made, facts=replace(made.facts, name=name))
@@ -77,7 +92,8 @@ def _classes_of(name: str) -> tuple[Found, list[str]]:
 def _facts_of_folder(name: str, classes: list[str]) -> Facts:
     known = (len(classes) + 1) // 2
     novel = len(classes) - known
-    return Facts(name, Path(name).name, 3, known, novel, way=min(FOLDER_WAY, novel), augmentation=PHOTO)
+    title = Path(name.removeprefix(FOLDER_MARK)).name
+    return Facts(name, title, 3, known, novel, way=min(FOLDER_WAY, novel), augmentation=PHOTO)
 
 
 def _read_folder(name: str, reporter: Reporter | None) -> Benchmark:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any
 
-from medi.bench.candidates import FROM, Changes, NamedSettings, apply_changes
+from medi.bench.candidates import FROM, Changes, NamedSettings, apply_changes, assignments_of
 from medi.bench.datasets import facts_for
 from medi.errors import InputError, unknown_name
 from medi.names import FILE_MARK, METHOD_NAMES, SAMPLER_NAMES
@@ -64,8 +64,9 @@ class Run:
     def describe(self) -> str:
         """The run in a few words."""
         sampler = f" {self.sampler}" if self.sampler else ""
+        changed = "".join(f", {one}" for one in assignments_of(self.changes))
         return (
-            f"{self.dataset} {self.method} ({self.config}{sampler}) {self.way}-way {self.observations}-obs "
+            f"{self.dataset} {self.method} ({self.config}{sampler}{changed}) {self.way}-way {self.observations}-obs "
             f"{self.regime} {self.score} seed {self.seed}"
         )
 
@@ -145,8 +146,9 @@ def expand(
             "--observations all uses every image once and has no episodes: run it with --score pooled, or give numbers."
         )
     changes = changes or {}
+    ways = {(dataset, count): way or _way(dataset, count) for dataset, count in product(datasets, observations)}
     return [
-        Run(dataset, method, config, samplers[method], way or _way(dataset, count), count, regime, score, seed, changes)
+        Run(dataset, method, config, samplers[method], ways[dataset, count], count, regime, score, seed, changes)
         for dataset, method, count, seed, regime in product(datasets, methods, observations, seeds, regimes)
     ]
 

@@ -66,13 +66,16 @@ def read_row(text: str) -> dict[str, Any]:
     """The row that `FILE:LINE` names."""
     name, _, line = text.rpartition(":")
     if not (name and line.isascii() and line.isdecimal() and int(line) >= 1):
-        raise InputError(f"{text}: name a row as FILE:LINE, such as results.jsonl:1.")
+        raise InputError(f"{text}: name a row as FILE:LINE, such as results.jsonl:1; lines are counted from 1.")
     if not Path(name).is_file():
         raise InputError(f"{text}: there is no file {name}.")
     rows = read_rows(Path(name))
     if int(line) > len(rows):
         raise InputError(f"{text}: {name} has {len(rows)} lines.")
-    return rows[int(line) - 1]
+    row = rows[int(line) - 1]
+    if "held_out" in row:
+        raise InputError(f"{text} is a trial on held-out known classes: repeat it with `medi bench choose`.")
+    return row
 
 
 def rerun(row: Mapping[str, Any], out: Path | None, device: torch.device, reporter: Reporter) -> Comparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import medi
-from medi.bench.datasets import load_dataset
+from medi.bench.datasets import facts_for, is_users_own, load_dataset
 from medi.bench.grid import Run, config_of
 from medi.bench.questions import draw_tasks
 from medi.bench.rows import read_rows
@@ -25,7 +25,8 @@ from medi.bench.score import answer_tasks
 from medi.bench.work import RunBatch
 from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
-from medi.methods import Learner, Plan
+from medi.methods import Learner, Plan, method_of
+from medi.methods.base import views_for
 from medi.runtime import ranks
 from medi.runtime.context import Context
 from medi.runtime.devices import describe_device, wait_for
@@ -66,19 +67,21 @@ def run_grid(
     # What cannot be done is refused before anything is trained and before there is a folder.
     refuse_used_folder(out, resume=resume)
     done = _finished(out)
-    needed = dict.fromkeys(run.dataset for run in runs if run not in done)
+    needed = dict.fromkeys(run.dataset for run in runs if run not in done or is_users_own(run.dataset))
     benchmarks = {name: load_dataset(name, device, reporter) for name in needed}
     for run in runs:
         if run not in done:
             draw_tasks(benchmarks[run.dataset], run, episodes=1)
     with open_results(out) as journal:
         done = _finished(out)
-        refuse_other_settings(runs, done.values(), out)
+        refuse_other_settings(runs, done.values(), out, device, benchmarks)
         _announce(runs, done, episodes, reporter)
         todo = [run for run in runs if run not in done]
         batches = [tuple(batch) for _, batch in groupby(todo, key=lambda run: (run.training, run.score))]
         if workers:
-            items = [RunBatch(batch, str(out.absolute()), episodes, worker_device) for batch in batches]
+            items = [
+                RunBatch(batch, str(out.absolute()), episodes, worker_device, str(Path.cwd())) for batch in batches
+            ]
             results: Generator[Iterable[dict[str, Any]], None, None] = workers(items, reporter)
         else:
             results = (rows_of(b, benchmarks[b[0].dataset], out, episodes, device, reporter) for b in batches)
@@ -151,17 +154,16 @@ def rows_of(
     chance = fmean(questions.chance() for questions in tasks)
     for run in runs:
         row = run.as_row() | asdict(scores[run.regime]) | {"chance": chance, "seconds": seconds}
-        yield row | provenance(run, learner, plan_for(run, benchmark, context))
+        yield row | provenance(run, learner, device) | origin_of(run, device, benchmark)
 
 
-def provenance(run: Run, learner: Learner, plan: Plan) -> dict[str, Any]:
+def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
     return {
         "balance": learner.balanced and run.regime != "grouped",
         "network": learner.network,
-        **describe_run(plan.context.device),
+        **describe_run(device),
         "settings": settings_of(run),
-        **({} if plan.sampler == "uniform" else {"views": asdict(plan.views)}),
         **({"set": run.changes} if run.changes else {}),
     }
 
@@ -186,16 +188,48 @@ def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: in
     reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
 
 
-def refuse_other_settings(runs: Sequence[Run], rows: Iterable[dict[str, Any]], out: Path) -> None:
-    """A name such as `default` may stand for other settings than when a result was made: never mix the two."""
+def origin_of(run: Run, device: torch.device, benchmark: Benchmark | None) -> dict[str, Any]:
+    """What a run is made of beside its settings: the method's version, CATA's network, and the images of a dataset."""
+    origin: dict[str, Any] = {"method_version": method_of(run.method).version}
+    if run.sampler == "cata":
+        origin["views"] = json.loads(json.dumps(asdict(views_for(facts_for(run.dataset), device))))
+    if benchmark is not None:
+        origin["data"] = f"{benchmark.known.fingerprint()}-{benchmark.novel.fingerprint()}"
+    return origin
+
+
+def refuse_other_settings(
+    runs: Sequence[Run],
+    rows: Iterable[dict[str, Any]],
+    out: Path,
+    device: torch.device,
+    benchmarks: Mapping[str, Benchmark],
+) -> None:
+    """A name may stand for other settings, code or images than when a result was made: never mix the two.
+
+    Args:
+        runs: What is wanted.
+        rows: What is there; one of an earlier version may not say everything.
+        out: Where, for the message.
+        device: Where to work.
+        benchmarks: Users' own datasets among these are compared by their images.
+    """
     wanted = {run: run for run in runs}
     for row in rows:
         run = wanted.get(Run.of_row(row))
-        if run is not None and row.get("settings") != settings_of(run):
+        if run is None:
+            continue
+        origin = origin_of(run, device, benchmarks.get(run.dataset) if is_users_own(run.dataset) else None)
+        differs = ["settings"] if row.get("settings") != settings_of(run) else []
+        differs += [_SAID[name] for name, value in origin.items() if row.get(name, value) != value]
+        if differs:
             raise InputError(
-                f"{out} has a result of {run.describe()} made with other settings than are asked for now: "
+                f"{out} has a result of {run.describe()} made with other {differs[0]} than are asked for now: "
                 "choose another --out."
             )
+
+
+_SAID = {"method_version": "code", "views": "settings of CATA", "data": "images"}
 
 
 def settings_of(run: Run) -> dict[str, Any]:

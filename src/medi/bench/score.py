@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.bench.grid import ALL, REGIMES
+from medi.bench.grid import ALL, REGIMES, SCORES
 from medi.bench.questions import Asked, Questions, draw_tasks
 from medi.data.benchmarks import Benchmark
 from medi.errors import unknown_name
@@ -70,8 +70,10 @@ def evaluate(
     Returns:
         Scores by regime.
     """
+    if score not in SCORES:
+        raise unknown_name("score", score, SCORES)
     everything = observations == ALL
-    way = way or (benchmark.facts.novel if everything else benchmark.facts.way)
+    way = (benchmark.facts.novel if everything else benchmark.facts.way) if way is None else way
     asked = Asked(way, observations, "pooled" if everything else score, seed)
     for regime in regimes:
         if regime not in REGIMES:

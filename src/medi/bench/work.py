@@ -6,6 +6,7 @@ Workers share the folder of trained models, where a training that several batche
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -30,12 +31,14 @@ class RunBatch:
         out: The results folder, absolute.
         episodes: Scoring episodes.
         device: Where to work: auto, cpu or cuda, on the machine that does it.
+        here: The folder that relative paths of methods and datasets start from.
     """
 
     runs: tuple[Run, ...]
     out: str
     episodes: int
     device: str
+    here: str = "."
 
     @classmethod
     def of_json(cls, text: str) -> RunBatch:
@@ -61,6 +64,7 @@ def do(batch: str, reporter: Reporter | None = None) -> str:
     wanted = RunBatch.of_json(batch)
 
     def work() -> list[dict[str, object]]:
+        os.chdir(wanted.here)
         device = choose_device(wanted.device)
         benchmark = _loaded(wanted.runs[0].dataset, device.type)
         out = Path(wanted.out)

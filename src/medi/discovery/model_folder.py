@@ -14,7 +14,7 @@ from torch import Tensor
 
 from medi.discovery.recogniser import Recogniser
 from medi.errors import InputError
-from medi.photos.encoders import Encoder, load_encoder
+from medi.photos.encoders import Encoder, is_name, load_encoder
 from medi.photos.features_file import Features
 from medi.runtime.files import input_errors, make_folder, write_atomically
 
@@ -79,9 +79,9 @@ def with_features(model: Path, encoder: Encoder, features: Features | None) -> E
 
 
 def choose_encoder(name: str, device: torch.device) -> Encoder:
-    """The encoder of a name, or the representation that an earlier discovery saved in a folder."""
+    """The encoder of a name, or the representation that an earlier discovery saved in a folder (`./conv4` is one)."""
     folder = Path(name)
-    if not folder.is_dir():
+    if is_name(name) or not folder.is_dir():
         return load_encoder(name, device)
     folder = _model_folder(folder)
     recogniser, inner = load_model(folder, device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -56,7 +55,6 @@ def method_of(name: str) -> type[Method]:
     return METHODS[name]
 
 
-@cache
 def _method_from_file(text: str) -> type[Method]:
     """A user's own method; what it trains is kept apart from all that another state of the file trains."""
     method, digest = from_file(text, "--method")

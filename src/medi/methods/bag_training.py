@@ -173,7 +173,9 @@ class BagLearner(Learner):
 
     def adapt(self, images: Tensor, k: int, groups: Tensor | None, context: Context) -> nn.Module:
         """The network of one bag (n, …); groups (n,) are for the oracle alone."""
-        return self.method.adapt(self.learnt, Bag(images, k, groups, context, self))
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(context.seed)  # layers made on the CPU follow from the seed
+            return self.method.adapt(self.learnt, Bag(images, k, groups, context, self))
 
     def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> BagClustering:
         """Train on each bag in turn."""

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from medi.data.benchmarks import Benchmark
-from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
+from medi.data.facts import BENCHMARKS, QUERIES, Augmentation, Facts
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
 from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig, make_sampler
@@ -88,13 +88,12 @@ class Plan:
         """
         everything = observations == "all"
         train, context = benchmark.novel_train, context or Context(reporter=Reporter())
-        small = benchmark.facts.small or context.device.type == "cpu"
         return cls(
             way=benchmark.facts.way if way is None or everything else way,
             observations=OBSERVATIONS_FOR_ALL if everything else int(observations),
             augmentation=benchmark.facts.augmentation,
             sampler=sampler,
-            views=VIEWS_PRESETS["cpu" if small else "default"],
+            views=views_for(benchmark.facts, context.device),
             equal_sizes=not everything,
             context=context,
             observed=train.images if everything and train is not None else None,
@@ -112,6 +111,11 @@ class Plan:
             augmentation=self.augmentation,
             context=self.context,
         )
+
+
+def views_for(facts: Facts, device: torch.device) -> ViewsConfig:
+    """Settings of CATA's network for a dataset and a device."""
+    return VIEWS_PRESETS["cpu" if facts.small or device.type == "cpu" else "default"]
 
 
 class Assignment(NamedTuple):
@@ -235,14 +239,15 @@ class Method(ABC):
             wanted = [f"full-{dataset}", name]
         elif name == "cpu":
             wanted = [name, "default"]
-        found: Self = next(presets[one] for one in wanted if one in presets)
-        return found
+        found = next(presets[one] for one in wanted if one in presets)
+        # A subclass without presets of its own has its parent's settings, but is itself.
+        return found if type(found) is cls else cls(**{one.name: getattr(found, one.name) for one in fields(found)})
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Learn from the known classes, or find what was learnt before."""
         before = plan.context.stopwatch.seconds
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(plan.context.seed)  # layers made in here follow from the seed
+            torch.default_generator.manual_seed(plan.context.seed)  # layers made on the CPU follow from the seed
             learner = self.make_learner(known, plan)
         learner.training_seconds = plan.context.stopwatch.seconds - before
         return learner

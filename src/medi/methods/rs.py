@@ -92,13 +92,14 @@ class RS(BagMethod[Classifier]):
         augmentation = self.augmentation or bag.learner.augmentation
         novel_head = make_head(learnt.network.width, bag.k, self.hidden, bag.context)
         model = TwoHeads(deepcopy(learnt.network), deepcopy(learnt.head), novel_head)
-        schedule = self.stage.schedule_for(len(images))
+        schedule, labelled = self.stage.schedule_for(len(images)), _labelled(known)
 
         with replayed(JointLoss(model, self.top)) as joint:
 
             def loss(generator: torch.Generator) -> Tensor:
                 novel = self.stage.draw(len(images), generator)
-                shown = torch.randint(len(known), (self.known,), generator=generator, device=generator.device)
+                drawn = torch.randint(len(labelled), (self.known,), generator=generator, device=generator.device)
+                shown = labelled[drawn]
                 batch = torch.cat([known.images[shown], images[novel]])
                 views = augment(torch.cat([batch, batch]), augmentation, generator)
                 weight = self.consistency * ramp(model.steps.next() / schedule.steps, self.ramp)
@@ -115,16 +116,21 @@ class RS(BagMethod[Classifier]):
         return super().identity(known, plan, **task) | {"first": self.pretraining.identity(known, plan)}
 
     def _learn_known_classes(self, model: Classifier, schedule: Schedule, known: ImageSet, plan: Plan) -> None:
-        context, batch = plan.context, self.supervised_batch
+        context, batch, labelled = plan.context, self.supervised_batch, _labelled(known)
         identity = self.pretraining.identity(known, plan) | {"code": self.code, "version": self.version}
         identity |= {"batch": batch, "only_last": self.only_last, "hidden": self.hidden}
         with classifier_loss(model) as label_loss:
 
             def loss(generator: torch.Generator) -> Tensor:
-                items = torch.randint(len(known), (batch,), generator=generator, device=context.device)
+                items = labelled[torch.randint(len(labelled), (batch,), generator=generator, device=context.device)]
                 return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
 
             train(model, loss, schedule, context, title="last-stage", identity=identity)
+
+
+def _labelled(known: ImageSet) -> Tensor:
+    """Indices of the items whose class is known."""
+    return (known.labels >= 0).nonzero().squeeze(1)
 
 
 def _authors(known: int, consistency: float, ramp: float, augmentation: Augmentation) -> RS:

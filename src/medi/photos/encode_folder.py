@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from itertools import chain, islice
@@ -126,7 +127,8 @@ def read_shards(
         return _encoded(files, encoder) if encoder.in_threads else files
 
     # Features on a GPU are those of a CPU, which the cache takes them for: in bfloat16 and TF32 they are 1e-3 apart.
-    with decoding(), tensor_float32(False), reporter.track(title, len(paths)) as tick:
+    exact = nullcontext() if encoder.in_threads else tensor_float32(False)
+    with decoding(), exact, reporter.track(title, len(paths)) as tick:
         batches = _in_parallel(batch, (paths[start : start + BATCH] for start in range(0, len(paths), BATCH)))
         if not encoder.in_threads:
             batches = _encoded_together(batches, encoder)

@@ -67,6 +67,11 @@ class Encoder:
         return f"{self.name}, run by {self.engine}{weights}"
 
 
+def is_name(text: str) -> bool:
+    """Whether a text names an encoder, even where a folder is called like it."""
+    return text in (DEFAULT, INT8, *FROM_SCRATCH) or text.startswith(HUBS)
+
+
 def load_encoder(name: str, device: torch.device) -> Encoder:
     """The encoder of a name: `efficientnet-lite0`, `conv4`, `resnet18`, or a model of another library (`HUBS`)."""
     if name in (DEFAULT, INT8):

@@ -32,9 +32,9 @@ _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 def load_lite0(name: str, device: torch.device) -> Encoder:
     """The encoder in float32, or in 8-bit integers, on the fastest engine that is there."""
-    on_cpu = device.type == "cpu"
-    if name == INT8 and not (on_cpu and _has_onnxruntime()):
-        raise InputError(f"--encoder {INT8} runs on a CPU by ONNX Runtime: pip install onnxruntime, or take {DEFAULT}.")
+    on_cpu = device.type == "cpu" or name == INT8  # integers are for processors, whatever else is there
+    if name == INT8 and not _has_onnxruntime():
+        raise InputError(f"{INT8} is run by ONNX Runtime: pip install onnxruntime, or take the encoder {DEFAULT}.")
     engine, encode = "torch", None
     if on_cpu and _has_onnxruntime():
         file = quantised_onnx_of(network()) if name == INT8 else onnx_of(folded(network()))
@@ -75,6 +75,8 @@ def by_onnxruntime(file: bytes) -> Callable[[Tensor], Tensor]:
     # The caller's threads share the photos out; threads of its own would spin and slow torch down.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Older processors would add products of 8 bits in 16, which may overflow.
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name

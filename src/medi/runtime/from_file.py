@@ -7,7 +7,7 @@ import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from medi.errors import InputError, unknown_name
@@ -15,7 +15,7 @@ from medi.runtime.files import input_errors
 
 
 def from_file(text: str, option: str) -> tuple[Any, str]:
-    """What `path/to/file.py:Name` defines, and a digest of the file.
+    """What `path/to/file.py:Name` defines, and a digest of the file; modules beside it can be imported.
 
     Args:
         text: File and name.
@@ -31,10 +31,17 @@ def from_file(text: str, option: str) -> tuple[Any, str]:
         module = _imported(path.absolute(), digest)
     except Exception as error:
         raise InputError(f"{option} {text}: {path} cannot be imported ({type(error).__name__}: {error}).") from error
-    own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    own = [key for key, value in vars(module).items() if not key.startswith("_") and _is_own(value, module)]
     if name not in own:
         raise unknown_name(f"name in {path}", name, own)
     return getattr(module, name), digest
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether a value was made in a module, not imported into it."""
+    if isinstance(value, type | FunctionType):
+        return value.__module__ == module.__name__
+    return not isinstance(value, ModuleType)
 
 
 @cache
@@ -45,5 +52,12 @@ def _imported(path: Path, digest: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
     return module

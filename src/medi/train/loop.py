@@ -46,7 +46,7 @@ Loss = Callable[[torch.Generator], Tensor]
 """One step's loss: draws its own batch with the generator it is given and returns a scalar."""
 
 
-TRAINING_FORMAT = 2
+TRAINING_FORMAT = 3
 """Raised when trained weights of an earlier version of this package can no longer be used."""
 
 

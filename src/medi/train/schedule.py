@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from medi.errors import InputError
 from medi.runtime.devices import Precision
 
 
@@ -44,6 +45,12 @@ class Schedule:
     clip: float | None = None
     precision: Precision = "auto"
     factors: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"steps={self.steps}: a training has at least one step.")
+        if self.rate < 0 or self.decay < 0:
+            raise InputError(f"rate={self.rate:g}, decay={self.decay:g}: neither may be negative.")
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
