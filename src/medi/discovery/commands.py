@@ -44,8 +44,8 @@ def discover(
         str | None,
         typer.Option(
             show_default="efficientnet-lite0",
-            help="What photos are compared by: `efficientnet-lite0` (made on ImageNet), `efficientnet-lite0-int8` (quicker), `conv4` or `resnet18` "
-            "(trained on your known classes), `timm:NAME[@SIZE]`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` "
+            help="What photos are compared by: `efficientnet-lite0` (made on ImageNet), `efficientnet-lite0-int8` "
+            "(quicker), `conv4` or `resnet18` (trained on your known classes), `timm:NAME[@SIZE]`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` "
             "(docs/encoders.md), or the folder of a saved model.",
         ),
     ] = None,
