@@ -45,8 +45,8 @@ def discover(
         typer.Option(
             show_default="efficientnet-lite0",
             help="What photos are compared by: `efficientnet-lite0` (made on ImageNet), `efficientnet-lite0-int8` "
-            "(quicker), `conv4` or `resnet18` (trained on your known classes), `timm:NAME[@SIZE]`, `open_clip:NAME/PRETRAINED`, `transformers:NAME` "
-            "(docs/encoders.md), or the folder of a saved model.",
+            "(quicker), `conv4` or `resnet18` (trained on your known classes), `timm:NAME[@SIZE]`, "
+            "`open_clip:NAME/PRETRAINED`, `transformers:NAME` (docs/encoders.md), or the folder of a saved model.",
         ),
     ] = None,
     features: Annotated[list[Path] | None, FEATURES] = None,
