@@ -18,7 +18,10 @@ from medi.photos.decode import Cut
 
 DEFAULT = "efficientnet-lite0"
 INT8 = "efficientnet-lite0-int8"
-"""The default in 8-bit integers: half the time on a CPU, features that are a little different."""
+"""The default in 8-bit integers: half the time on a CPU, features that are a little different.
+
+Processors without VNNI instructions may add products of 8 bits in 16, which can overflow: features differ more there.
+"""
 FROM_SCRATCH = ("conv4", "resnet18")
 HUBS = ("timm:", "open_clip:", "transformers:")
 """What names of models of other libraries begin with."""

@@ -75,8 +75,6 @@ def by_onnxruntime(file: bytes) -> Callable[[Tensor], Tensor]:
     # The caller's threads share the photos out; threads of its own would spin and slow torch down.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Older processors would add products of 8 bits in 16, which may overflow.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
