@@ -37,7 +37,8 @@ def load_lite0(name: str, device: torch.device) -> Encoder:
         raise InputError(f"{INT8} is run by ONNX Runtime: pip install onnxruntime, or take the encoder {DEFAULT}.")
     engine, encode = "torch", None
     if on_cpu and _has_onnxruntime():
-        file = quantised_onnx_of(network()) if name == INT8 else onnx_of(folded(network()))
+        plain = network()
+        file = quantised_onnx_of(plain, folded(plain)) if name == INT8 else onnx_of(folded(plain))
         engine, encode = "ONNX Runtime", by_onnxruntime(file)
     return Encoder(
         name=name,

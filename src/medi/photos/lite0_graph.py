@@ -30,11 +30,9 @@ def onnx_of(folded: Any) -> bytes:
     return _file(_Floats(), folded, folded)
 
 
-def quantised_onnx_of(network: Any) -> bytes:
-    """The same in 8-bit integers, of a network that still has its batch norms."""
-    from medi.photos.lite0 import folded
-
-    return _file(_Integers(), network, folded(network))
+def quantised_onnx_of(network: Any, folded: Any) -> bytes:
+    """The same in 8-bit integers; `network` still has the batch norms, which tell the ranges of numbers."""
+    return _file(_Integers(), network, folded)
 
 
 def _file(arithmetic: _Arithmetic, network: Any, folded: Any) -> bytes:
