@@ -2,59 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from medi.discovery.result import ClassCount, Diagnosis, Discovery, Neighbour, Verdict
+from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, Verdict
+from medi.discovery.verdict import group_verdict
 from medi.photos.thumbnails import thumbnail
 
+CLASSES = ("cat", "dog", "lynx")
+REASONS = ("We expect about 86 % of your pictures to be sorted correctly.", "The groups follow your known classes.")
 
-def made_up(sizes: Sequence[int], *, given: bool = False, verdict: Verdict = "trustworthy", seed: int = 0) -> Discovery:
-    """Groups of these sizes, each a cloud on the map; the last item of a group of three or more is doubtful."""
+
+def made_up(
+    sizes: Sequence[int],
+    *,
+    known: Mapping[str, int] | None = None,
+    alone: int = 0,
+    given: bool = False,
+    verdict: Verdict = "trustworthy",
+    calibrated: bool = True,
+    seed: int = 0,
+) -> Discovery:
+    """Groups of these sizes, then items that look known, then items that are alone.
+
+    Each group is a cloud on the map, and the last item of a group of three or more is doubtful. Groups are tight, but
+    of every five the third may be one with the group before, and the fourth is mixed.
+    """
     rng = np.random.default_rng(seed)
-    k, items = len(sizes), sum(sizes)
-    labels = np.repeat(np.arange(k), sizes)
-    angle = 2 * np.pi * labels / k
+    k, novel = len(sizes), sum(sizes)
+    names = [name for name, count in (known or {}).items() for _ in range(count)]
+    items = novel + len(names) + alone
+    labels = np.concatenate([np.repeat(np.arange(k), sizes), np.full(items - novel, -1)]).astype(int)
+    angle = 2 * np.pi * labels / max(k, 1)
     centres = 0.5 + 0.36 * np.stack([np.cos(angle), np.sin(angle)], 1) * (0.4 + 0.6 * (labels % 2))[:, None]
     positions = np.clip(centres + rng.normal(0, 0.035, (items, 2)), 0, 1)
-    last = np.cumsum(sizes) - 1
-    doubtful = np.isin(np.arange(items), [i for i, size in zip(last, sizes, strict=True) if size >= 3])
-    candidates = tuple(range(max(1, k - 6), k + 7))
+    ends = np.cumsum(np.asarray(sizes, dtype=int))
+    last = [end - 1 for end, size in zip(ends, sizes, strict=True) if size >= 3]
+    confidence = np.where(np.isin(np.arange(items), last), 0.41, rng.uniform(0.7, 0.985, items))
+    if not calibrated:
+        confidence = confidence / 2
+    groups = []
+    for g, (end, size) in enumerate(zip(ends, sizes, strict=True)):
+        together, sibling_probability = 0.45 if g % 5 == 3 else 0.95, 0.4 if g % 5 == 2 else 0.05
+        groups.append(
+            Group(
+                items=size,
+                confidence=float(confidence[end - size : end].mean()) if size else 0.0,
+                together=together,
+                verdict=group_verdict(together, sibling_probability, size, calibrated=calibrated),
+                sibling=None if k < 2 else g - 1 if g else 1,
+                sibling_probability=sibling_probability,
+                medoid=max(0, int(end) - 1 - size // 2),
+                neighbours=CLASSES,
+            )
+        )
+    candidates = tuple(range(max(1, k - 4), k + 7))
+    weights = np.array([0.5 ** abs(c - k) for c in candidates])
     return Discovery(
+        kinds=(*["novel"] * novel, *["known"] * len(names), *["alone"] * alone),
         labels=tuple(labels.tolist()),
-        confidence=tuple(np.where(doubtful, 0.41, rng.uniform(0.7, 0.99, items)).tolist()),
-        doubtful=tuple(doubtful.tolist()),
-        nearest_known=tuple(rng.choice(["cat", "dog", "lynx"], items).tolist()),
-        neighbours=((Neighbour("cat", 0.42), Neighbour("dog", 0.77), Neighbour("lynx", 1.1)),) * k,
-        medoids=tuple((last - np.array(sizes) // 2).tolist()),
+        known=(*[""] * novel, *names, *[""] * alone),
+        confidence=tuple(confidence.tolist()),
+        doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
+        nearest_known=(*rng.choice(CLASSES, novel).tolist(), *names, *rng.choice(CLASSES, alone).tolist()),
+        groups=tuple(groups),
         count=ClassCount(
             k=k,
             low=k if given else max(1, k - 1),
             high=k if given else k + 2,
             candidates=() if given else candidates,
-            scores=() if given else tuple(-(abs(c - k) ** 1.3) / 20 + 0.8 for c in candidates),
+            probabilities=() if given else tuple((weights / weights.sum()).tolist()),
             certain=True,
-            how="The number was given."
-            if given
-            else "Episodes of known classes with as many pictures agree best here.",
+            how="You gave the number." if given else "Known classes that played new ones set how alike a class is.",
         ),
         diagnosis=Diagnosis(
             verdict=verdict,
-            overlap=0.12,
-            gain=0.043,
-            distance=0.91,
-            stability=0.88,
-            reasons=(
-                "The groups come out nearly the same when they are found again (0.88 of 1).",
-                "Learning from known classes adds 4.3 points on known classes held back.",
-            ),
+            reasons=REASONS,
+            expected=float(confidence.mean()) if items and calibrated else None,
+            rehearsed=0.93 if calibrated else None,
+            rehearsed_spread=0.02 if calibrated else None,
+            gain=0.043 if calibrated else None,
+            gain_spread=0.01 if calibrated else None,
+            distance=0.91 if calibrated else None,
+            overlap=0.12 if calibrated else None,
+            known_share=len(names) / max(items, 1),
+            calibrated=calibrated,
         ),
         representation="encoder + projector",
         representation_scores={"encoder": 0.71, "encoder + projector": 0.753},
         positions=tuple((float(x), float(y)) for x, y in positions),
     )
+
+
+def facts_of(discovery: Discovery, paths: Sequence[str]) -> dict[str, Any]:
+    """The part of `discovery.json` that the terminal speaks of."""
+    return {
+        "n_classes": discovery.count.k,
+        "classes": asdict(discovery.count),
+        "diagnostics": asdict(discovery.diagnosis),
+        "groups": [
+            {
+                "cluster": number,
+                "photos": group.items,
+                "typical": paths[group.medoid],
+                "confidence": group.confidence,
+                "verdict": group.verdict,
+                "sibling": group.sibling,
+                "nearest_known": list(group.neighbours),
+            }
+            for number, group in enumerate(discovery.groups)
+        ],
+        "known_photos_found": dict(Counter(name for name in discovery.known if name)),
+        "alone": discovery.kinds.count("alone"),
+        "novel_photos": len(discovery.kinds),
+    }
 
 
 def patterns(numbers: Sequence[int], size: int = 40) -> list[bytes]:
