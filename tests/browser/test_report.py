@@ -26,13 +26,21 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Two groups of 5, whose number was given, with names that do their worst; 20 groups of 25, estimated."""
+    """Ten pictures of all kinds, the number given, with names that do their worst; 20 groups of 25; none at all."""
     folder = tmp_path_factory.mktemp("pages")
     bad, skipped = [f"{HOSTILE}/{'x' * 200}{i}.jpg" for i in range(10)], [Skipped(HOSTILE, HOSTILE)]
     good = [f"{i}.jpg" for i in range(500)]
     texts = {
-        "few": render(made_up([5, 5], given=True), bad, patterns, skipped, HOSTILE, {HOSTILE: "x" * 300}),
+        "few": render(
+            made_up([4, 3], known={HOSTILE: 2}, alone=1, given=True),
+            bad,
+            patterns,
+            skipped,
+            HOSTILE,
+            {HOSTILE: "x" * 300},
+        ),
         "many": render(made_up([25] * 20), good, patterns, [], "medi discover --known a --novel b --out c", {}),
+        "none": render(made_up([], given=True), [], patterns, [], "medi discover", {}),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -82,12 +90,12 @@ def lonely_points(browser, count: int) -> list[int]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, WIDE], ids=["phone", "wide"])
-@pytest.mark.parametrize("name", ["few", "many"])
+@pytest.mark.parametrize("name", ["few", "many", "none"])
 def test_thumbnails_show_nothing_complains_and_nothing_sticks_out(browser, pages, name, size, dark):
     browser.open(pages[name], width=size[0], height=size[1], dark=dark)
     images = browser.run("[...document.querySelectorAll('main img[src]')].map((image) => image.naturalWidth)")
-    assert len(images) == {"few": 12, "many": 520}[name]
-    assert min(images) == 40
+    assert len(images) == {"few": 12, "many": 520, "none": 0}[name]
+    assert set(images) <= {40}
     assert browser.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert browser.run("window.broken") is None
     assert complaints(browser) == []
@@ -105,8 +113,8 @@ def test_pointing_at_the_map_shows_the_picture_and_leaving_hides_it(browser, pag
         assert face == browser.run(f"document.querySelector('#picture-{number} img').src")
         assert width == 40
         alt = browser.run(f"document.querySelector('#picture-{number} img').alt")
-        group = browser.run(f"document.querySelector('#picture-{number}').dataset.group")
-        assert browser.run(SHOWN).startswith(f"{alt}Group {group} · ")
+        belongs = browser.run(f"document.querySelector('#picture-{number}').dataset.belongs")
+        assert browser.run(SHOWN).startswith(f"{alt}{belongs} · ")
         left, right, frame = browser.run(
             "[preview.getBoundingClientRect().left, preview.getBoundingClientRect().right, innerWidth]"
         )
@@ -201,6 +209,18 @@ def test_without_scripts_only_the_preview_is_missing(browser, pages):
     assert browser.run("location.hash") == f"#picture-{number}"
 
 
+def test_the_figures_are_one_click_away_and_a_group_leads_to_the_one_it_may_belong_with(browser, pages):
+    browser.open(pages["many"], width=WIDE[0], height=WIDE[1])
+    assert browser.run("document.querySelector('#figures dl').checkVisibility()") is False
+    browser.mouse("mouseMoved", *middle(browser, "#figures summary"))
+    for selector in ("#figures summary", "#group-2 .opinion a"):
+        x, y = middle(browser, selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            browser.mouse(kind, x, y, button="left", clickCount=1)
+    assert browser.run("document.querySelector('#figures dl').checkVisibility()") is True
+    assert browser.run("location.hash") == "#group-1"
+
+
 def test_the_copy_button_copies_or_selects_the_command(browser, pages):
     browser.open(pages["many"], width=WIDE[0], height=WIDE[1])
     x, y = middle(browser, "#copy")
@@ -257,7 +277,7 @@ CONTRAST = """(() => {
 @pytest.mark.parametrize("verdict", ["trustworthy", "doubtful", "no help"])
 def test_all_text_stands_out_from_what_is_behind_it(browser, tmp_path, verdict, dark):
     path = tmp_path / "page.html"
-    discovery, paths = made_up([4] * 30, verdict=verdict), [f"{i}.jpg" for i in range(120)]
+    discovery, paths = made_up([4] * 28, known={"cat": 5}, alone=3, verdict=verdict), [f"{i}.jpg" for i in range(120)]
     text = render(discovery, paths, patterns, [Skipped("a", "b")], "medi", {"Seed": "0"})
     path.write_text(text, encoding="utf-8")
     browser.open(path.as_uri(), width=WIDE[0], height=WIDE[1], dark=dark)

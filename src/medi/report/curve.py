@@ -1,4 +1,4 @@
-"""The curve that chose the number of groups, laid out for an SVG."""
+"""How probable each number of groups is, laid out as bars for an SVG."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from medi.discovery.result import ClassCount
 WIDTH, HEIGHT = 560, 260
 LEFT, RIGHT, TOP, BOTTOM = 16, 16, 34, 40
 TICK_GAP = 40
+WIDEST_BAR = 44.0
+LEAST = 0.002
+"""Numbers less probable than this at either end are left off, unless they lie in the interval."""
 
 
 @dataclass(frozen=True)
-class Dot:
-    """A candidate and its score, and where they go."""
+class Bar:
+    """A number of groups and its probability, and where they go: the middle of the bar, and its top."""
 
     k: int
-    score: float
+    probability: float
     x: float
     y: float
 
@@ -28,47 +31,52 @@ class Curve:
     """Places in a box of `WIDTH` by `HEIGHT`.
 
     Attributes:
-        dots: By rising k.
-        chosen: The dot of the number used; None where that number has no score.
+        bars: By rising k.
+        width: Of a bar.
         band: Left edge and width of the interval; (0, 0) where it lies outside of the candidates.
         ticks: Numbers to write below, and where.
+        labelled: Numbers that have room for their probability above the bar.
     """
 
-    dots: tuple[Dot, ...]
-    chosen: Dot | None
+    bars: tuple[Bar, ...]
+    width: float
     band: tuple[float, float]
     ticks: tuple[tuple[int, float], ...]
+    labelled: frozenset[int]
 
     @property
-    def line(self) -> str:
-        """The points of an SVG polyline."""
-        return " ".join(f"{dot.x},{dot.y}" for dot in self.dots)
+    def peak(self) -> Bar:
+        """The most probable number."""
+        return max(self.bars, key=lambda bar: bar.probability)
 
 
 def curve(count: ClassCount) -> Curve | None:
-    """Lay the scores out; None where nothing was scored. Scores that are not finite are left out."""
-    scored = sorted((k, score) for k, score in zip(count.candidates, count.scores, strict=True) if isfinite(score))
-    if not scored:
+    """Lay the probabilities out; None where there are none. What is not finite is left out."""
+    pairs = sorted((k, p) for k, p in zip(count.candidates, count.probabilities, strict=True) if isfinite(p))
+    worth = [k for k, p in pairs if p >= LEAST or count.low <= k <= count.high or k == count.k]
+    if not worth:
         return None
-    numbers, scores = [k for k, _ in scored], [score for _, score in scored]
-    first, last, worst, best = numbers[0], numbers[-1], min(scores), max(scores)
-    room = 0.5  # on both sides, so that the band around a single number can be seen
-    wide, high = last - first + 2 * room, best - worst
+    first, last = worth[0], worth[-1]
+    shown = [(k, p) for k, p in pairs if first <= k <= last]
+    room = 0.5  # on both sides, for half a bar
+    unit = (WIDTH - LEFT - RIGHT) / (last - first + 2 * room)
+    highest = max(p for _, p in shown)
 
     def across(k: float) -> float:
-        return round(LEFT + (k - first + room) / wide * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + (k - first + room) * unit, 1)
 
-    def down(score: float) -> float:
-        # A flat curve is drawn across the middle.
-        return round(TOP + ((best - score) / high if high else 0.5) * (HEIGHT - TOP - BOTTOM), 1)
+    def down(probability: float) -> float:
+        part = probability / highest if highest > 0 else 0.0
+        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
 
-    dots = tuple(Dot(k, score, across(k), down(score)) for k, score in scored)
-    chosen = next((dot for dot in dots if dot.k == count.k), None)
-    low, top = max(count.low - room, first - room), min(count.high + room, last + room)
+    bars = tuple(Bar(k, p, across(k), down(p)) for k, p in shown)
+    low, top = max(count.low, first) - room, min(count.high, last) + room
     band = (across(low), round(across(top) - across(low), 1)) if low < top else (0.0, 0.0)
     # Every 1st, 2nd, 5th, 10th, … number, counted from the one used, so that they do not touch.
     for step in (digit * 10**power for power in range(20) for digit in (1, 2, 5)):
-        ticks = tuple((k, across(k)) for k in numbers if (k - count.k) % step == 0)
+        ticks = tuple((bar.k, bar.x) for bar in bars if (bar.k - count.k) % step == 0)
         if all(b - a >= TICK_GAP for (_, a), (_, b) in pairwise(ticks)):
             break
-    return Curve(dots, chosen, band, ticks)
+    all_fit = all(b.x - a.x >= TICK_GAP for a, b in pairwise(bars))
+    labelled = frozenset(bar.k for bar in bars if all_fit) or frozenset({max(bars, key=lambda bar: bar.probability).k})
+    return Curve(bars, round(min(WIDEST_BAR, 0.72 * unit), 2), band, ticks, labelled)

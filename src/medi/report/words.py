@@ -1,117 +1,143 @@
-"""What a discovery says, in plain words."""
+"""What only the report says, in plain words; what it shares with the terminal is in `medi.discovery.summary`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from typing import TypeGuard
 
-from medi.discovery.result import ClassCount, Diagnosis, Discovery, Verdict
+from medi.discovery import summary, verdict
+from medi.discovery.result import Diagnosis, Discovery, Group
+from medi.discovery.verdict import FAR, expectation, measured
 
-NOT_MEASURED = "not measured"
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A verdict for people: what to call it, and what to do about it."""
-
-    title: str
-    meaning: str
-
-
-ADVICE: dict[Verdict, Advice] = {
-    "trustworthy": Advice("Trustworthy", "You can work with these groups. Look over the doubtful pictures, if any."),
-    "doubtful": Advice("Doubtful", "Take these groups as a first sketch, and check each of them by eye."),
-    "no help": Advice(
-        "Known classes do not help here",
-        "They teach nothing that these pictures share, so the groups rest on general likeness alone. Check each of "
-        "them by eye, or give known classes that are more like the new pictures.",
-    ),
-}
+NOT_MEASURED = "Could not be measured."
+_USUAL = 0.15
+"""Distances within this of 1 count as about as far as hidden known classes."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number behind the verdict: its name, its value and how to read it."""
+    """One figure behind the verdict: what it is about, and a sentence that holds the number and how to read it."""
 
     name: str
-    value: str
-    meaning: str
+    text: str
 
 
 def headline(discovery: Discovery) -> str:
-    """How many groups among how many pictures."""
-    return f"{counted(discovery.count.k, 'group')} in {counted(len(discovery.labels), 'picture')}"
+    """What was found: groups, pictures that look known, pictures that resemble nothing else."""
+    kinds = discovery.kinds
+    return summary.headline(discovery.count.k, kinds.count("known"), kinds.count("alone"), len(kinds))
 
 
-def certainty(count: ClassCount) -> str:
+def number(discovery: Discovery) -> str:
     """How sure the number of groups is."""
-    between = f"anything from {count.low} to {count.high}"
-    if not count.candidates:
-        return f"You asked for {counted(count.k, 'group')}; the number was not estimated."
-    if count.low == count.high:
-        return (
-            f"The pictures point to {count.k}." if count.certain else f"The pictures cannot tell: {count.k} is a guess."
-        )
-    if count.certain:
-        return f"{count.k} is the most likely number; {between} would fit as well."
-    return f"The pictures cannot tell the number well: {between} would fit, and {count.k} is a guess."
-
-
-def clarity(discovery: Discovery) -> str:
-    """How many pictures sit clearly in their group."""
-    pictures, doubtful = len(discovery.labels), sum(discovery.doubtful)
-    if not doubtful:
-        return "No picture is doubtful."
-    if doubtful == pictures:
-        return "Every picture is doubtful: it could as well belong to another group."
-    one = doubtful == 1
-    return (
-        f"{pictures - doubtful} of {pictures} pictures sit clearly in their group; "
-        f"{doubtful} {'is' if one else 'are'} doubtful and could as well belong to another."
+    count = discovery.count
+    return summary.number_words(
+        count.k,
+        count.low,
+        count.high,
+        given=not count.candidates,
+        certain=count.certain,
+        calibrated=discovery.diagnosis.calibrated,
     )
+
+
+def doubtful(discovery: Discovery) -> str:
+    """How many pictures are marked as doubtful, which does not say that the others are right."""
+    pictures, marked = len(discovery.kinds), sum(discovery.doubtful)
+    if not marked:
+        return "No picture is marked as doubtful, which does not mean that all are right."
+    if marked == pictures:
+        return "Every picture is marked as doubtful."
+    are = "is" if marked == 1 else "are"
+    return f"{marked:,} of {pictures:,} {are} marked as doubtful; some of the others may be wrong too."
+
+
+def group_verdict(group: Group) -> str:
+    """A group's verdict; the name of its sibling is left to the page, which makes it a link."""
+    if tone(group) == "single":
+        return "Uncertain: a single picture"
+    return {
+        "tight": "Tight: very probably one kind of thing",
+        "uncertain": "Uncertain: some of these may belong elsewhere",
+        "mixed": "Mixed: probably two things in one",
+        "may be one": "May be one with",
+    }[group.verdict]
+
+
+def tone(group: Group) -> str:
+    """A group's verdict as one word; a single picture confirms nothing, whatever its verdict."""
+    single = group.items == 1 and group.verdict != "may be one"
+    return "single" if single else group.verdict.replace(" ", "-")
+
+
+def probability(confidence: float) -> str:
+    """How probable it is that a line is right, in per cent that stay on one line."""
+    return verdict.percent(confidence).replace(" %", "\N{NO-BREAK SPACE}%") if measured(confidence) else "–"
 
 
 def figures(diagnosis: Diagnosis) -> tuple[Figure, ...]:
     """The numbers behind the verdict."""
     return (
-        Figure(
-            "Overlap of known classes",
-            percent(diagnosis.overlap),
-            "How much the two known classes that are most alike share. Lower is better.",
-        ),
-        Figure(
-            "Gain from known classes",
-            NOT_MEASURED if not _known(diagnosis.gain) else f"{100 * diagnosis.gain:+.1f} points".replace("-", "−"),
-            "Accuracy that learning from known classes adds, measured on known classes held back. Above 0 is better.",
-        ),
-        Figure(
-            "Distance from known classes",
-            decimal(diagnosis.distance),
-            "How far the pictures lie from the nearest known class. 1 is as far as known classes lie apart.",
-        ),
-        Figure(
-            "Stability of the groups",
-            decimal(diagnosis.stability),
-            "How alike the groups come out when they are found again from other samples. 1 is the same, 0 is chance.",
-        ),
+        Figure("Rehearsal", _rehearsal(diagnosis)),
+        Figure("What your known classes teach", _gain(diagnosis)),
+        Figure("How unlike your known classes the pictures are", _distance(diagnosis)),
+        Figure("How alike your known classes are", _overlap(diagnosis)),
     )
 
 
-def counted(number: int, noun: str) -> str:
-    """A number and its noun: 1 group, 2 groups."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _of_100(share: float) -> str:
+    return f"{min(99, max(1, round(100 * share)))} of 100" if 0 < share < 1 else f"{round(100 * share)} of 100"
 
 
-def percent(share: float | None) -> str:
-    """A share from 0 to 1 in per cent, without digits that nobody can use."""
-    return NOT_MEASURED if not _known(share) else f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+def _give_or_take(spread: float | None) -> str:
+    return f" (give or take {max(1, round(200 * spread))})" if measured(spread) else ""
 
 
-def decimal(value: float | None) -> str:
-    """A number with two digits after the point."""
-    return NOT_MEASURED if not _known(value) else f"{value:.2f}".replace("-", "−")
+def _rehearsal(diagnosis: Diagnosis) -> str:
+    if not measured(diagnosis.rehearsed):
+        return "Nothing could be rehearsed: that takes at least 4 known classes."
+    text = (
+        "We hid some of your known classes and grouped them the same way, without saying how many they were: "
+        f"{_of_100(diagnosis.rehearsed)} of those known pictures{_give_or_take(diagnosis.rehearsed_spread)} came out "
+        "right. Your new pictures may be harder or easier"
+    )
+    expected = expectation(diagnosis)
+    if expected is not None:
+        return f"{text}; for them we expect about {_of_100(expected)} to be right."
+    return f"{text}."
 
 
-def _known(value: float | None) -> TypeGuard[float]:
-    return value is not None and isfinite(value)
+def _gain(diagnosis: Diagnosis) -> str:
+    if not measured(diagnosis.gain):
+        return NOT_MEASURED
+    points = round(100 * diagnosis.gain)
+    if not points:
+        change = "about as many known pictures came out right as without"
+    else:
+        change = f"{abs(points)} {'more' if points > 0 else 'fewer'} of 100 known pictures came out right than without"
+    margin = _give_or_take(diagnosis.gain_spread)
+    return f"In that rehearsal, after learning from the other known classes, {change}{margin}."
+
+
+def _distance(diagnosis: Diagnosis) -> str:
+    distance = diagnosis.distance
+    if not measured(distance):
+        return NOT_MEASURED
+    if distance > FAR:
+        how = "far more"
+    elif distance > 1 + _USUAL:
+        how = "somewhat more"
+    else:
+        how = "about as much" if distance >= 1 - _USUAL else "less"
+    return (
+        f"Your new pictures differ from the nearest known class {how} {'as' if how.startswith('about') else 'than'} "
+        f"hidden known classes did (index {distance:.2f}: 1 is equal, above {FAR} is far)."
+    )
+
+
+def _overlap(diagnosis: Diagnosis) -> str:
+    if not measured(diagnosis.overlap):
+        return NOT_MEASURED
+    return (
+        f"Take the two of your known classes that are hardest to tell apart: {_of_100(diagnosis.overlap)} of their "
+        "pictures look as if they could be in either. Your other known classes are easier to tell apart."
+    )

@@ -1,0 +1,176 @@
+"""The pictures of a discovery in the strips that the report shows: one for a group, a known class, or what is alone."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from medi.discovery.result import Discovery, Kind
+from medi.report import words
+
+MOST_SHOWN = 1_000
+"""Pictures on a page: with more it is too heavy to open, and too long for anybody to look through."""
+
+_GOLDEN_ANGLE = 137.508
+
+Thumbnails = Callable[[Sequence[int]], Sequence[bytes]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as the page shows it; x and y are its place on a map of 1000 by 1000.
+
+    Attributes:
+        number: Among the pool's pictures.
+        path: As the user knows it.
+        source: The thumbnail.
+        mark: What stands for its strip on the map: the group's number, K (looks known) or A (alone).
+        belongs: Its strip in words.
+        hue: Of its group's colour in degrees; None for pictures in no group.
+        confidence: How probable it is that its line is right.
+        doubtful: Whether that is little.
+        typical: Whether it is the most typical of its group.
+        nearest: The most similar known class.
+    """
+
+    number: int
+    path: str
+    source: Markup
+    mark: str
+    belongs: str
+    hue: float | None
+    confidence: float
+    doubtful: bool
+    typical: bool
+    nearest: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Pictures that the page shows together.
+
+    Attributes:
+        kind: Of all of them.
+        anchor: Its address on the page.
+        name: A group's number, a known class, or empty for those that are alone.
+        hue: Of its colour in degrees; None where it is no group.
+        size: How many pictures it has.
+        confidence: Their mean.
+        doubtful: How many of them are.
+        shown: Those of its pictures that the page has room for.
+        verdict: In plain words, up to the name of the sibling; empty where it is no group.
+        tone: The verdict as one word, for the style.
+        sibling: The group that it may be one with, where the verdict says so.
+        neighbours: Its most similar known classes, by name.
+    """
+
+    kind: Kind
+    anchor: str
+    name: str
+    hue: float | None
+    size: int
+    confidence: float
+    doubtful: int
+    shown: tuple[Picture, ...]
+    verdict: str = ""
+    tone: str = ""
+    sibling: int | None = None
+    neighbours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strips:
+    """All of them: groups by number, known classes by name, and those that are alone, if any."""
+
+    groups: tuple[Strip, ...]
+    known: tuple[Strip, ...]
+    alone: Strip | None
+
+    def all(self) -> tuple[Strip, ...]:
+        """In the page's order."""
+        return (*self.groups, *self.known, *([self.alone] if self.alone else []))
+
+
+def strips(discovery: Discovery, paths: Sequence[str], thumbnails: Thumbnails) -> Strips:
+    """Arrange a discovery's pictures; thumbnails are asked for once, for those that are shown."""
+    # A doubtful picture is typical of nothing, and neither is one that has no other beside it.
+    typical = {group.medoid for group in discovery.groups if group.items > 1 and not discovery.doubtful[group.medoid]}
+
+    def order(i: int) -> tuple[bool, bool, float, str]:
+        return i not in typical, discovery.doubtful[i], -discovery.confidence[i], paths[i]
+
+    members: list[list[int]] = [[] for _ in discovery.groups]
+    of_class: dict[str, list[int]] = {}
+    alone = []
+    for i, kind in enumerate(discovery.kinds):
+        if kind == "novel":
+            members[discovery.labels[i]].append(i)
+        elif kind == "known":
+            of_class.setdefault(discovery.known[i], []).append(i)
+        else:
+            alone.append(i)
+    classes = sorted(of_class)
+    everything = [sorted(numbers, key=order) for numbers in (*members, *(of_class[name] for name in classes), alone)]
+    shown_of = [_ends(numbers, room) for numbers, room in zip(everything, _room(everything), strict=True)]
+    wanted = sorted(i for shown in shown_of for i in shown)
+    jpegs = dict(zip(wanted, thumbnails(wanted), strict=True))
+
+    def strip(place: int, kind: Kind, anchor: str, name: str, hue: float | None = None) -> Strip:
+        numbers = everything[place]
+        mark = {"novel": name, "known": "K", "alone": "A"}[kind]
+        belongs = {"novel": f"Group {name}", "known": f"Looks like {name}", "alone": "Resembles nothing else"}[kind]
+        pictures = []
+        for i in shown_of[place]:
+            x, y = (round(50 + 900 * c, 1) for c in discovery.positions[i])
+            source = Markup("data:image/jpeg;base64," + b64encode(jpegs[i]).decode())
+            about = discovery.confidence[i], discovery.doubtful[i], i in typical, discovery.nearest_known[i]
+            pictures.append(Picture(i, paths[i], source, mark, belongs, hue, *about, x, y))
+        mean = sum(discovery.confidence[i] for i in numbers) / max(len(numbers), 1)
+        doubtful = sum(discovery.doubtful[i] for i in numbers)
+        group = discovery.groups[place] if kind == "novel" else None
+        return Strip(
+            kind=kind,
+            anchor=anchor,
+            name=name,
+            hue=hue,
+            size=len(numbers),
+            confidence=mean,
+            doubtful=doubtful,
+            shown=tuple(pictures),
+            verdict=words.group_verdict(group) if group else "",
+            tone=words.tone(group) if group else "",
+            sibling=group.sibling if group and group.verdict == "may be one" else None,
+            neighbours=group.neighbours if group else (),
+        )
+
+    k = len(members)
+    return Strips(
+        # Neighbouring numbers get hues far apart.
+        groups=tuple(
+            strip(g, "novel", f"group-{g}", str(g), round((215 + g * _GOLDEN_ANGLE) % 360, 1)) for g in range(k)
+        ),
+        known=tuple(strip(k + c, "known", f"known-{c}", name) for c, name in enumerate(classes)),
+        alone=strip(len(everything) - 1, "alone", "alone-pictures", "") if alone else None,
+    )
+
+
+def _room(everything: Sequence[Sequence[int]]) -> list[int]:
+    """How many pictures of each strip are shown: all, or as many of each as there is room for, short strips whole."""
+    left, rooms = MOST_SHOWN, [0] * len(everything)
+    shortest_first = sorted(range(len(everything)), key=lambda place: (len(everything[place]), -place))
+    for done, place in enumerate(shortest_first):
+        share = left // (len(everything) - done)
+        rooms[place] = min(len(everything[place]), share)
+        left -= rooms[place]
+    return rooms
+
+
+def _ends(numbers: list[int], room: int) -> list[int]:
+    """The first and the last ones: the most typical and the most doubtful."""
+    last = room // 2 if len(numbers) > room else 0
+    return numbers[: room - last] + numbers[len(numbers) - last :]
