@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 from common import Parser, markdown, positive, read_rows, run, spread
+from medi.discovery.count import Pool, by_silhouette, calibrate, estimate
 from rivals import dtc_probe
 
 from medi.bench.run import describe_run
 from medi.cluster.ward import ward
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
-from medi.discovery.count import Pool, by_silhouette, calibrate, estimate
 from medi.errors import InputError
 from medi.methods.base import Plan
 from medi.methods.mp import MP

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from medi.discovery.rejection import DRAWS, corrected_distances, handful
 from numpy.typing import NDArray
 from recognise_worlds import World, draw, score
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +20,6 @@ from medi.discovery.discover import DiscoveryConfig
 from medi.discovery.grouping import group
 from medi.discovery.held_out import Choice, choose, fit, make_splits
 from medi.discovery.recogniser import Recognised
-from medi.discovery.rejection import DRAWS, corrected_distances, handful
 from medi.discovery.representations import Representation, class_means
 from medi.runtime.context import Context
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from medi.discovery.count import silhouette
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from medi.cluster.kmeans import plus_plus_seeds, squared_distances
-from medi.discovery.count import silhouette
 from medi.metrics import acc
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
+from medi.discovery.count import Pool
 from worlds import gaussian_classes, split
 
-from medi.discovery.count import Pool
 from medi.discovery.diagnose import distance_from_known, judge, largest_overlap, stability_of
 from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.discovery.grouping import compact, group, thin

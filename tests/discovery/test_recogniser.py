@@ -2,11 +2,11 @@ import json
 
 import pytest
 import torch
+from medi.discovery.rejection import MISSED
 from worlds import gaussian_classes, none_known, split
 
 from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.discovery.recogniser import FILE, Recogniser
-from medi.discovery.rejection import MISSED
 from medi.errors import InputError
 from medi.runtime.context import Context
 from medi.train.checkpoint import load_checkpoint, save_checkpoint

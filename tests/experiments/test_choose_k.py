@@ -4,9 +4,9 @@ import choose_k
 import numpy as np
 import pytest
 import torch
+from medi.discovery.count import Pool
 from rivals import constrained_kmeans, dtc_probe
 
-from medi.discovery.count import Pool
 from medi.metrics import acc
 
 

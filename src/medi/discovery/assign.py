@@ -11,6 +11,7 @@ from pathlib import Path
 from medi.discovery.model_folder import load_model, with_features
 from medi.discovery.output import write_csv
 from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lost
+from medi.discovery.recognition import NONE_RATE
 from medi.errors import InputError
 from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import EncodedPhotos, read_shards
@@ -21,6 +22,15 @@ from medi.runtime import ranks
 from medi.runtime.devices import choose_device
 from medi.runtime.files import input_errors, make_folder, remove_leftovers
 from medi.runtime.progress import Reporter
+
+COLUMNS = (
+    "path", "kind", "label", "confidence", "second_kind", "second_label", "second_confidence", "confidence_means"
+)  # fmt: skip
+MEANING = {
+    "novel": "how probable it is that it belongs to this group",
+    "known": "how probable it is that it belongs to this class",
+    "none": "how probable it is that it belongs to none; the second guess is what it is nearest to",
+}
 
 
 @dataclass(frozen=True)
@@ -37,12 +47,13 @@ def run_assign(
     out: Path,
     reporter: Reporter,
     *,
+    none_rate: float = NONE_RATE,
     force: bool = False,
     ray: str | None = None,
     features: Sequence[Path] = (),
     verbose: bool = False,
 ) -> Assigned | None:
-    """Write one row a photo: path, kind (`novel`, `known` or `none`), label, confidence.
+    """Write one row a photo: path, kind (`novel`, `known` or `none`), label, confidence, and the second guess.
 
     Memory holds one shard of photos at a time. Under torchrun all ranks encode, and all but the first get None.
     A model whose features were made elsewhere needs `features`, files with those of the new photos. `verbose` says
@@ -74,14 +85,16 @@ def run_assign(
     remove_leftovers(out.parent, escape(out.name))
     kinds, skipped, computed = Counter[str](), list(found.skipped), 0
 
-    def rows() -> Iterator[tuple[str, str, str, str]]:
+    def rows() -> Iterator[tuple[str, ...]]:
         nonlocal computed
         for shard in _shards(found, encoder, reporter):
             skipped.extend(shard.skipped)
             computed += shard.computed
-            for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays), strict=True):
+            for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays, none_rate), strict=True):
                 kinds[answer.kind] += 1
-                yield path, answer.kind, answer.label, f"{answer.confidence:.4f}"
+                guesses = (answer, answer.second)
+                cells = [cell for guess in guesses for cell in (guess.kind, guess.label, f"{guess.confidence:.4f}")]
+                yield path, *cells, MEANING[answer.kind]
         if not kinds:
             bad = skipped[len(found.skipped)]
             raise InputError(
@@ -89,7 +102,7 @@ def run_assign(
                 f"({bad.path}: {bad.reason}): replace them."
             )
 
-    write_csv(out, ("path", "kind", "label", "confidence"), rows())
+    write_csv(out, COLUMNS, rows())
     if together:
         warn_of_lost(computed, reporter)
     return Assigned(kinds, skipped)

@@ -33,7 +33,7 @@ RAY = typer.Option(help="Have photos encoded by a Ray cluster, or a Ray of this 
 
 def discover(
     known: Annotated[Path, typer.Option(help="Folder with one subfolder of photos for each known class.")],
-    novel: Annotated[Path, typer.Option(help="Folder with photos of things that belong to none of them.")],
+    novel: Annotated[Path, typer.Option(help="Folder with photos to sort: new things, and perhaps known ones.")],
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     classes: Annotated[str, typer.Option(metavar="N|auto", help="How many new classes there are.")] = "auto",
     method: Annotated[
@@ -53,6 +53,9 @@ def discover(
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Start of every random draw.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     export: Annotated[bool, typer.Option("--export", help="Also copy the photos into `groups/<cluster>/`.")] = False,
+    only_novel: Annotated[
+        bool, typer.Option("--only-novel", help="--novel holds nothing of known classes and no one-offs: group all.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print discovery.json rather than a summary.")] = False,
     verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
@@ -60,7 +63,9 @@ def discover(
 ) -> None:
     """Group photos of things never seen, using what known classes teach.
 
-    Writes report.html (look at it first), clusters.csv, discovery.json and model/. Bad files are skipped and listed.
+    A photo that looks like a known class is called known, one that resembles nothing else alone; the others are put
+    into groups. Writes report.html (look at it first), clusters.csv, discovery.json and model/. Bad files are skipped
+    and listed.
     An interrupted run continues when it is repeated. torchrun and --ray share the work among processes and machines
     (docs/cluster.md).
     """
@@ -72,7 +77,8 @@ def discover(
     from medi.report.page import render
 
     source = None if features else DEFAULT if encoder is None else encoder
-    arguments = Arguments(known, novel, out, wanted, method, source, seed, device, export, tuple(features or ()))
+    given = tuple(features or ())
+    arguments = Arguments(known, novel, out, wanted, method, source, seed, device, export, given, only_novel)
     facts = run_discover(arguments, render, _reporter(), force=force, ray=ray, verbose=verbose)
     if facts is None:  # the first rank prints
         return
@@ -85,7 +91,15 @@ def discover(
 def assign(
     model: Annotated[Path, typer.Option(help="The folder model/ that `medi discover` wrote.")],
     images: Annotated[Path, typer.Option(help="Folder with new photos.")],
-    out: Annotated[Path, typer.Option(help="CSV file to write: path, kind, label, confidence.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write: path, kind, label, confidence, second guess.")],
+    none_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            show_default="0.1",
+            help="How many photos of groups and known classes may be called none: more find out more strangers.",
+        ),
+    ] = 0.1,
     features: Annotated[list[Path] | None, FEATURES] = None,
     verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
@@ -96,10 +110,21 @@ def assign(
     Any number of photos: only a few are held at a time. torchrun and --ray share the work among processes and
     machines (docs/cluster.md).
     """
+    if not 0 <= none_rate <= 1:
+        raise InputError(f"--none-rate {none_rate} is no share of photos: give 0 to 1, such as 0.1.")
     from medi.discovery.assign import run_assign
 
-    given = features or ()
-    assigned = run_assign(model, images, out, _reporter(), force=force, ray=ray, features=given, verbose=verbose)
+    assigned = run_assign(
+        model,
+        images,
+        out,
+        _reporter(),
+        none_rate=none_rate,
+        force=force,
+        ray=ray,
+        features=features or (),
+        verbose=verbose,
+    )
     if assigned is None:  # the first rank prints
         return
     console = Console()
@@ -124,20 +149,20 @@ def _classes(text: str) -> int | Literal["auto"]:
 def _summarise(facts: Mapping[str, Any], out: Path) -> None:
     """The groups, how far to trust them, and where to look."""
     from medi.discovery.output import REPORT
+    from medi.discovery.summary import summary
     from medi.photos.folders import Skipped
 
-    console, k, diagnosis = Console(markup=False), facts["n_classes"], facts["diagnostics"]
+    console, words = Console(markup=False), summary(facts)
     _list_skipped([Skipped(**item) for item in facts["skipped"]])
-    _say(console, f"{k} group{'s' * (k != 1)} among {facts['novel_photos']} photos. {facts['classes']['how']}")
-    table = Table("group", box=None, pad_edge=False)
-    table.add_column("photos", justify="right")
-    for heading in ("typical photo", "nearest known class"):
-        table.add_column(heading)
-    for group in facts["groups"]:
-        nearest = group["nearest_known"][0]["name"] if group["nearest_known"] else ""
-        table.add_row(str(group["cluster"]), str(group["photos"]), _printable(group["typical"]), _printable(nearest))
-    console.print(table, highlight=False)
-    _say(console, f"Verdict: {diagnosis['verdict']}. {' '.join(diagnosis['reasons'])}")
+    for line in words.before:
+        _say(console, line)
+    if words.rows:
+        table = Table(*words.header, box=None, pad_edge=False)
+        for row in words.rows:
+            table.add_row(*row)
+        console.print(table, highlight=False)
+    for line in words.after:
+        _say(console, line)
     _say(console, f"Look at {out / REPORT}.")
 
 

@@ -1,97 +1,127 @@
-"""Discovery in one call: known items with labels and novel ones without in, groups and a recogniser out.
+"""Discovery in one call: known items with labels and a pool without in, groups and a recogniser out.
 
-discovery, recogniser = discover_groups(known, novel, DiscoveryConfig(), Context())
+discovery, recogniser = discover_groups(known, pool, DiscoveryConfig(), Context())
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.cluster.kmeans import squared_distances
-from medi.cluster.ward import Tree, by_size, ward
-from medi.data.augment import augment
+from medi.cluster.class_model import Anchors, Floats
+from medi.cluster.moves import responsibilities
+from medi.cluster.posterior import Ints, known_label
+from medi.cluster.ward import by_size
 from medi.data.imageset import ImageSet
-from medi.discovery.count import FEWEST_CLASSES, Pool, by_silhouette, calibrate, estimate
-from medi.discovery.diagnose import diagnose, stability_of
-from medi.discovery.grouping import MOST_KNOWN, group, thin
+from medi.discovery.canonical import in_order, unique_items
+from medi.discovery.describe import as_found, describe, nothing
+from medi.discovery.diagnose import distance_from_known, largest_overlap
+from medi.discovery.grouping import Grouped, Wanted, blurred, group_points, quantile
 from medi.discovery.held_out import PIXELS, Choice, candidate_names, choose, enough, fit, make_splits
 from medi.discovery.large_pools import MOST_GROUPED, draw, join_groups
-from medi.discovery.map import map_positions
-from medi.discovery.recogniser import Recogniser, make_recogniser
-from medi.discovery.rejection import left_out_distances
-from medi.discovery.representations import Representation, as_they_are, chunks
-from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Neighbour
+from medi.discovery.points import MOST_KNOWN, thin
+from medi.discovery.recogniser import Recogniser
+from medi.discovery.rehearsal import LEVEL, Rehearsed, Stage, lines, rehearse
+from medi.discovery.representations import Representation, as_they_are, chunks, class_means
+from medi.discovery.result import ClassCount, Discovery
 from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
+from medi.discovery.untested import unrehearsed
+from medi.discovery.verdict import WIDE, Figures
 from medi.errors import InputError
 from medi.methods import method_of
-from medi.methods.base import Grouper
 from medi.runtime.context import Context
-from medi.runtime.progress import Silent
 
 __all__ = ["MOST_GROUPED", "DiscoveryConfig", "discover_groups"]
 
-NEAREST_NAMED = 3
-"""Nearest known classes named for each group."""
 FEWEST_ITEMS = 3
-"""Items that a known class needs to take part in choices and calibrations."""
-AUGMENTED_GROUPINGS = 3
-"""How often augmented images are grouped, to see whether the grouping is stable."""
+"""Items that a known class needs to take part in choices and rehearsals."""
+DRAWS = 60
+"""Groupings drawn from the posterior, to see how often a line is right."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The groups of a pool, each of its items once, and all that is known about them.
+
+    Attributes:
+        points: (n, d) the items.
+        grouped: Their groups.
+        anchors: The known classes.
+        confidence: (n,) probability that each line is right.
+        numbers: (k + 1,) probability of each number of groups.
+        count: How many groups, and why.
+        rehearsed: What rehearsals said.
+        calibrated: Whether there were any.
+    """
+
+    points: Floats
+    grouped: Grouped
+    anchors: Anchors
+    confidence: Floats
+    numbers: Floats
+    count: ClassCount
+    rehearsed: Rehearsed
+    calibrated: bool
 
 
 def discover_groups(
-    known: ImageSet, novel: Tensor, config: DiscoveryConfig, context: Context
+    known: ImageSet, pool: Tensor, config: DiscoveryConfig, context: Context
 ) -> tuple[Discovery, Recogniser]:
-    """Group novel items by what known classes teach.
+    """Group the items of a pool by what known classes teach.
+
+    The order of the items does not matter: they are put into an order of their own first, and copies of an item count
+    once and get the same answer.
 
     Args:
         known: Labelled items: vectors (n, d) float, or images (n, c, h, w) uint8. There may be none.
-        novel: Unlabelled items (m, …) of the same kind. There may be none; of more than `MOST_GROUPED`, so many drawn
-            at random are grouped, and the others join the nearest group.
+        pool: Unlabelled items (m, …) of the same kind. There may be none; of more than `MOST_GROUPED`, so many drawn
+            at random are grouped, and the others join the group that they fit best.
         config: Number of classes, method, network.
         context: Device, seed, folder for checkpoints and progress.
     """
-    known = _checked(known, novel, config)
+    known = in_order(_checked(known, pool, config))
     large = _large_classes(known, context.seed)
     choice = _choose(known, large, config, context)
     if len(known):
         representation = fit(choice.representation, known, config, context)
     else:
-        representation = as_they_are(novel, config.features if novel.ndim == 2 else PIXELS)
-    context.reporter.say(_announce(choice))
-    if not len(novel):
-        return _nothing(known, choice, representation)
-    everything, drawn = novel, draw(len(novel), context.seed)
-    novel = everything[drawn] if len(drawn) < len(everything) else everything
-    points = representation(novel)
-    pools = _pools(large, choice, representation, config, context)
-    count = _count(points, ward(points), pools, config, context)
-    regroup = _grouper(known, novel, points, count.k, choice, representation, config, context)
-    labels = regroup(torch.arange(len(novel)))
-    count = _as_found(count, labels)
-    recogniser = make_recogniser(representation, known, points, torch.from_numpy(labels), choice)
-    stability = stability_of(
-        labels,
-        regroup,
-        _augmented(novel, count.k, choice, representation, config, context),
-        resamples=min(3, config.resamples) if method_of(config.method).trains_on_observations else config.resamples,
-        generator=context.generator(stream=5),
-    )
-    diagnosis = diagnose(choice, pools, novel, stability, count)
-    discovery = _describe(points, labels, count, diagnosis, choice, recogniser, context)
-    if len(novel) < len(everything):
-        return join_groups(discovery, recogniser, everything, drawn)
-    return discovery, recogniser
+        representation = as_they_are(pool, config.features if pool.ndim == 2 else PIXELS).framed(pool)
+    wanted = Wanted(None if config.classes == "auto" else config.classes, config.only_novel or not len(known))
+    items, copies, place = unique_items(pool)
+    drawn = draw(len(items), context.seed)
+    stages = _stages(choice)
+    if not len(pool):
+        rehearsed = _rehearsed(stages, np.zeros((0, 1)), known, representation, wanted, context)
+        return nothing(known, choice, representation, _anchors(known, representation, rehearsed.shrink), rehearsed)
+    points = representation(items[drawn]).numpy()
+    if wanted.k is not None:
+        wanted = replace(wanted, k=min(wanted.k, len(points)))
+    with context.reporter.track("rehearsing on known classes, then grouping", 3) as tick:
+        rehearsed = _rehearsed(stages, points, known, representation, wanted, context)
+        tick(1)
+        anchors = _anchors(known, representation, rehearsed.shrink)
+        found = _find(points, copies[drawn], anchors, rehearsed, wanted, calibrated=bool(stages), context=context)
+        tick(2)
+        found = _by_method(found, items[drawn], known, choice, representation, config, wanted, context)
+        recogniser = Recogniser.of(
+            representation, points, found.grouped.labels, anchors, known.class_names, found.grouped.model,
+            rehearsed.recognition, calibrated=bool(stages),
+        )  # fmt: skip
+        novel = torch.from_numpy(found.grouped.labels > known_label(0))
+        figures = _figures(found, choice, stages, items[drawn][novel], known.n_classes, config)
+        discovery = describe(found, figures, choice, known.class_names, context.seed, config.noun)
+        tick(3)
+    if len(drawn) < len(items):
+        discovery, recogniser = join_groups(discovery, recogniser, items, drawn, only_novel=wanted.only_novel)
+    return as_found(discovery, recogniser, place)
 
 
-def _checked(known: ImageSet, novel: Tensor, config: DiscoveryConfig) -> ImageSet:
+def _checked(known: ImageSet, pool: Tensor, config: DiscoveryConfig) -> ImageSet:
     """The known items with a class, on the CPU, classes without items left out; bad input is refused."""
-    for items, what in ((known.images, "known"), (novel, "novel")):
+    for items, what in ((known.images, "known"), (pool, "novel")):
         if len(items) and not (
             (items.is_floating_point() and items.ndim == 2) or (items.dtype == torch.uint8 and items.ndim == 4)
         ):
@@ -101,14 +131,14 @@ def _checked(known: ImageSet, novel: Tensor, config: DiscoveryConfig) -> ImageSe
             )
         if items.is_floating_point() and not all(bool(part.isfinite().all()) for part in chunks(items)):
             raise InputError(f"some {what} items hold NaN or infinite numbers: repair or drop them.")
-    if len(known) and len(novel) and known.images.shape[1:] != novel.shape[1:]:
+    if len(known) and len(pool) and known.images.shape[1:] != pool.shape[1:]:
         raise InputError(
-            f"known items have shape {tuple(known.images.shape[1:])}, novel ones {tuple(novel.shape[1:])}: "
+            f"known items have shape {tuple(known.images.shape[1:])}, novel ones {tuple(pool.shape[1:])}: "
             "prepare both the same way."
         )
-    if not len(known) and not len(novel):
+    if not len(known) and not len(pool):
         raise InputError("there is neither a known nor a novel item: give some.")
-    grouped = min(len(novel), MOST_GROUPED)
+    grouped = min(len(pool), MOST_GROUPED)
     if config.classes != "auto" and 0 < grouped < config.classes:
         raise InputError(
             f"{config.classes} classes were asked for but there are {grouped} novel items to group: ask for fewer."
@@ -119,7 +149,7 @@ def _checked(known: ImageSet, novel: Tensor, config: DiscoveryConfig) -> ImageSe
 
 
 def _large_classes(known: ImageSet, seed: int) -> ImageSet:
-    """The known classes that take part in choices and calibrations, `MOST_KNOWN` items of them or fewer."""
+    """The known classes that take part in choices and rehearsals, `MOST_KNOWN` items of them or fewer."""
     counts = torch.bincount(known.labels, minlength=known.n_classes)
     large = (counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist()
     indices = replace(known, images=torch.arange(len(known))).of_classes(large)  # the items are not copied yet
@@ -133,170 +163,163 @@ def _choose(known: ImageSet, large: ImageSet, config: DiscoveryConfig, context: 
         return choose(make_splits(large, config, context), context)
     plain, learnt = candidate_names(known, config)
     images = known.images.ndim == 4 and large.n_classes >= 2 and bool(learnt)
-    return Choice(learnt[0] if images else plain[0], "ward", {}, None, None, ())
+    return Choice(learnt[0] if images else plain[0], {}, None, None, ())
 
 
-def _announce(choice: Choice) -> str:
-    if not choice.scores:
-        return f"too few known classes to choose by: items are compared by {choice.representation}."
-    scores = ", ".join(f"{name} {100 * score:.1f}" for name, score in choice.scores.items())
-    return f"ACC on held-out known classes: {scores}; kept: {choice.representation}, grouped by {choice.clustering}."
+def _stages(choice: Choice) -> list[Stage]:
+    """The splits as points of the representation that was kept."""
+    stages = []
+    for split in choice.splits:
+        represent = split.candidates.all[choice.representation]
+        counts = torch.bincount(split.learnt_from.labels, minlength=split.learnt_from.n_classes).double()
+        means = class_means(split.learnt_from, represent)
+        back = represent(split.kept_back.images) if len(split.kept_back) else means[:0]
+        stages.append(
+            Stage(
+                represent(split.held_out.images).numpy(),
+                split.held_out.labels.numpy(),
+                back.numpy(),
+                split.kept_back.labels.numpy(),
+                Anchors(means.numpy(), counts.numpy()),
+            )
+        )
+    return stages
 
 
-def _pools(
-    large: ImageSet, choice: Choice, representation: Representation, config: DiscoveryConfig, context: Context
-) -> list[Pool]:
-    """Known classes as points of a representation that was not fitted to them."""
-    if not choice.splits:
-        return []
-    split = choice.splits[0]
-    if choice.representation in split.candidates.plain:
-        return [Pool(representation(large.images), large.labels)]
-    if large.images.ndim == 4 or large.n_classes < 2 * FEWEST_CLASSES:
-        return [
-            Pool(s.candidates.all[choice.representation](s.held_out.images), s.held_out.labels) for s in choice.splits
-        ]
-    order = torch.randperm(large.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()
-    half = large.n_classes // 2
-    pools, quiet = [], replace(context, reporter=Silent(), folder=None)
-    for mine, other in ((order[:half], order[half:]), (order[half:], order[:half])):
-        taught = fit(choice.representation, large.of_classes(mine), config, quiet)
-        unseen = large.of_classes(other)
-        pools.append(Pool(taught(unseen.images), unseen.labels))
-    return pools
-
-
-def _count(points: Tensor, tree: Tree, pools: list[Pool], config: DiscoveryConfig, context: Context) -> ClassCount:
-    """How many groups."""
-    if config.classes != "auto":
-        k = config.classes
-        return ClassCount(k, k, k, (), (), True, f"{k} groups, as asked.")
-    calibration = None
-    if float(tree.costs.sum()) > 1e-12 * max(1.0, float(points.square().sum())):
-        calibration = calibrate(pools, len(points), torch.Generator().manual_seed(context.seed))
-    if calibration is None:
-        lacking = "items" if len(points) < FEWEST_CLASSES else "known classes"
-        count = by_silhouette(points, tree, why=f"; there are too few {lacking} to calibrate a better estimate")
-    else:
-        count = estimate(tree, calibration)
-    if not count.certain:
-        context.reporter.say(f"the number of groups is uncertain: {count.how} Give the number if you know it.")
-    return count
-
-
-def _grouper(
+def _rehearsed(
+    stages: list[Stage],
+    points: Floats,
     known: ImageSet,
-    novel: Tensor,
-    points: Tensor,
-    k: int,
+    representation: Representation,
+    wanted: Wanted,
+    context: Context,
+) -> Rehearsed:
+    if stages:
+        return rehearse(stages, max(len(points), 4), wanted, context.seed)
+    few = thin(known.labels, MOST_KNOWN, torch.Generator().manual_seed(0)) if len(known) else torch.arange(0)
+    old = representation(known.images[few]).numpy() if len(few) else points[:0]
+    return unrehearsed(points.reshape(len(points), old.shape[1]), old, known.labels[few].numpy(), wanted)
+
+
+def _anchors(known: ImageSet, representation: Representation, shrink: float) -> Anchors:
+    if not known.n_classes:
+        blank = torch.zeros(1, *representation.shape, dtype=torch.uint8 if len(representation.shape) > 1 else None)
+        return Anchors.none(representation(blank).shape[1])
+    counts = torch.bincount(known.labels, minlength=known.n_classes).double()
+    return Anchors(shrink * class_means(known, representation).numpy(), counts.numpy())
+
+
+def _find(
+    points: Floats,
+    copies: Ints,
+    anchors: Anchors,
+    rehearsed: Rehearsed,
+    wanted: Wanted,
+    *,
+    calibrated: bool,
+    context: Context,
+) -> Found:
+    """Group the points; the largest group is 0."""
+    grouped = group_points(points, anchors, rehearsed.model, wanted, spread=rehearsed.spread, copies=copies)
+    numbers = blurred(grouped.numbers, rehearsed.spread) if wanted.k is None else grouped.numbers
+    count = _count(numbers, grouped, wanted, calibrated=calibrated)
+    if not count.certain:
+        context.reporter.say(f"The number of groups is uncertain. {count.how} Give --classes if you know it.")
+    nothing_yet = np.zeros(len(points))
+    return _judged(Found(points, grouped, anchors, nothing_yet, numbers, count, rehearsed, calibrated), wanted)
+
+
+def _judged(found: Found, wanted: Wanted) -> Found:
+    """With the largest group as 0, and the probability that each line is right."""
+    grouped, rehearsed = found.grouped, found.rehearsed
+    labels = grouped.labels.copy()
+    labels[labels >= 0] = by_size(labels[labels >= 0])
+    grouped = replace(grouped, labels=labels)
+    asked = replace(wanted, k=None if wanted.k is None else found.count.k)
+    sampled = lines(grouped, asked, rehearsed.spread, DRAWS, np.random.default_rng(0))
+    anchors = Anchors.none(found.points.shape[1]) if wanted.only_novel else found.anchors
+    power = np.array([rehearsed.trust.temperature])
+    own = responsibilities(
+        found.points, labels, anchors, grouped.model, grouped.rates.known, power, singles=wanted.singles
+    )
+    return replace(found, grouped=grouped, confidence=rehearsed.trust(sampled, own[:, 0]))
+
+
+def _count(numbers: Floats, grouped: Grouped, wanted: Wanted, *, calibrated: bool) -> ClassCount:
+    k = int(grouped.labels.max(initial=-1)) + 1
+    if wanted.k is not None:
+        how = f"{k} groups, as asked." if k == wanted.k else f"{k} groups: the other pictures look known."
+        return ClassCount(k, k, k, (), (), True, how)
+    low, high = quantile(numbers, (1 - LEVEL) / 2), quantile(numbers, (1 + LEVEL) / 2)
+    low, high = min(low, k), max(high, k)
+    shown = [number for number in range(len(numbers)) if numbers[number] >= 5e-4 or low <= number <= high]
+    certain = calibrated and high <= WIDE * max(low, 1)
+    how = f"There are probably {low} to {high} groups, and {k} is in the middle of what is likely."
+    if low == high:
+        how = f"There are very probably {k} groups." if k != 1 else "There is very probably 1 group."
+    if not calibrated:
+        how += " There are too few known classes to rehearse with, so this is a guess."
+    return ClassCount(k, low, high, tuple(shown), tuple(float(numbers[i]) for i in shown), certain, how)
+
+
+def _by_method(
+    found: Found,
+    items: Tensor,
+    known: ImageSet,
     choice: Choice,
     representation: Representation,
     config: DiscoveryConfig,
+    wanted: Wanted,
     context: Context,
-) -> Callable[[Tensor], NDArray[np.int64]]:
-    """A function that groups the novel items of some indices (n,) into k."""
-    if not method_of(config.method).trains_on_observations:
-        clustering = _clustering(novel, choice, config, context)
-        return lambda items: group(points[items], k, clustering, torch.Generator().manual_seed(context.seed))
-    if known.n_classes < 2:
+) -> Found:
+    """The groups as the method itself makes them, where it has a way of its own; numbers and kinds stay."""
+    trains = method_of(config.method).trains_on_observations
+    own = configured_method(config, context.device, vectors=items.ndim == 2).own_grouping()
+    novel = np.flatnonzero(found.grouped.labels >= 0)
+    if trains and known.n_classes < 2:
         raise InputError(f"method {config.method} learns from known classes: give two or more, or use mp or kmeans.")
-    if novel.ndim == 2:
-        known, novel = prepared(representation, known), representation.prepare(novel).float()
-    learner = teach(known, k, config, context)
-    encoded = learner.encode(novel.to(context.device))
-
-    def discover(items: Tensor) -> NDArray[np.int64]:
-        clustering = learner.discover(encoded, items[None].to(context.device), k, context.generator(stream=4))
-        return by_size(clustering.labels[0].cpu().numpy())
-
-    return discover
-
-
-def _augmented(
-    novel: Tensor, k: int, choice: Choice, representation: Representation, config: DiscoveryConfig, context: Context
-) -> list[NDArray[np.int64]]:
-    """Groupings of the images after augmentation; none for vectors, which are not augmented."""
-    if novel.ndim != 4 or representation.embedding is None or method_of(config.method).trains_on_observations:
-        return []
-    clustering = _clustering(novel, choice, config, context)
-    generator, found = torch.Generator().manual_seed(context.seed), []
-    for _ in range(AUGMENTED_GROUPINGS):
-        points = representation.embed(augment(novel.cpu(), config.augmentation, generator))
-        found.append(group(points, k, clustering, generator))
-    return found
+    if (own is None and not trains) or not len(novel):
+        return found
+    k, generator = found.count.k, context.generator(stream=4)
+    if own is not None and not trains:
+        points = torch.from_numpy(found.points[novel]).to(generator.device)
+        labels = own(points[None], k, generator, False)[0].cpu().numpy()
+    else:
+        if items.ndim == 2:
+            known, items = prepared(representation, known), representation.prepare(items).float()
+        learner = teach(known, k, config, context)
+        encoded = learner.encode(items.to(context.device))
+        bag = torch.from_numpy(novel)[None].to(context.device)
+        labels = learner.discover(encoded, bag, k, generator).labels[0].cpu().numpy()
+    changed = found.grouped.labels.copy()
+    changed[novel] = by_size(labels.astype(np.int64))
+    filled = int(changed.max()) + 1
+    count = found.count
+    if filled < count.k:
+        how = f"{count.how.rstrip('.')}; the method filled only {filled} of them."
+        count = replace(count, k=filled, low=min(count.low, filled), certain=False, how=how)
+    return _judged(replace(found, grouped=replace(found.grouped, labels=changed), count=count), wanted)
 
 
-def _clustering(novel: Tensor, choice: Choice, config: DiscoveryConfig, context: Context) -> str | Grouper:
-    """How points become groups: the method's own way where it has one, or else what known classes chose."""
-    own = configured_method(config, context.device, vectors=novel.ndim == 2).own_grouping()
-    return choice.clustering if own is None else own
-
-
-def _as_found(count: ClassCount, labels: NDArray[np.int64]) -> ClassCount:
-    """The count, corrected where a method left groups empty."""
-    found = len(np.unique(labels))
-    if found == count.k:
-        return count
-    how = f"{count.how.rstrip('.')}; the method filled only {found} of them."
-    return replace(count, k=found, low=min(count.low, found), certain=False, how=how)
-
-
-def _describe(
-    points: Tensor,
-    labels: NDArray[np.int64],
-    count: ClassCount,
-    diagnosis: Diagnosis,
-    choice: Choice,
-    recogniser: Recogniser,
-    context: Context,
-) -> Discovery:
-    """All that is reported of the items and the groups."""
-    groups, k = torch.from_numpy(labels), count.k
-    sizes = torch.bincount(groups, minlength=k)
-    distances = left_out_distances(points, groups, recogniser.groups, sizes)
-    probability = (-distances / recogniser.temperature).softmax(1)
-    own = probability.gather(1, groups[:, None])
-    from_own = squared_distances(points, recogniser.groups).gather(1, groups[:, None]).squeeze(1)
-    medoids = [int(torch.where(groups == g, from_own, torch.inf).argmin()) for g in range(k)]
-    nearest, neighbours = _neighbours(points, recogniser)
-    return Discovery(
-        labels=tuple(labels.tolist()),
-        confidence=tuple(own.squeeze(1).tolist()),
-        doubtful=tuple((own.squeeze(1) < DOUBTFUL_BELOW).tolist()),
-        nearest_known=nearest,
-        neighbours=neighbours,
-        medoids=tuple(medoids),
-        count=count,
-        diagnosis=diagnosis,
-        representation=choice.representation,
-        representation_scores=dict(choice.scores),
-        positions=map_positions(points, context.seed),
+def _figures(
+    found: Found, choice: Choice, stages: list[Stage], novel: Tensor, known_classes: int, config: DiscoveryConfig
+) -> Figures:
+    """What the verdict rests on."""
+    rehearsed, spread = (None if np.isnan(value) else value for value in found.rehearsed.right)
+    return Figures(
+        expected=float(found.confidence.mean()),
+        rehearsed=rehearsed,
+        rehearsed_spread=spread,
+        gain=choice.gain,
+        gain_spread=choice.spread,
+        distance=distance_from_known(choice.splits, novel),
+        overlap=largest_overlap(stages[:2]),
+        known_share=float((found.grouped.labels <= known_label(0)).mean()),
+        low=found.count.low,
+        k=found.count.k,
+        high=found.count.high,
+        number_given=config.classes != "auto",
+        calibrated=found.calibrated,
+        known_classes=known_classes,
+        items=len(found.points),
     )
-
-
-def _neighbours(points: Tensor, recogniser: Recogniser) -> tuple[tuple[str, ...], tuple[tuple[Neighbour, ...], ...]]:
-    """The nearest known class of each item, and the nearest few of each group."""
-    names, classes = recogniser.names, recogniser.classes
-    if not names:
-        return ("",) * len(points), ((),) * len(recogniser.groups)
-    nearest = tuple(names[i] for i in squared_distances(points, classes).argmin(1).tolist())
-    apart = squared_distances(classes, classes).sqrt()
-    pairs = apart[~torch.eye(len(classes), dtype=torch.bool)]
-    unit = float(pairs.median()) if len(pairs) and float(pairs.median()) > 0 else 1.0
-    near = (squared_distances(recogniser.groups, classes).sqrt() / unit).sort(1)
-    neighbours = [
-        tuple(Neighbour(names[i], d) for i, d in zip(places[:NEAREST_NAMED], far[:NEAREST_NAMED], strict=True))
-        for places, far in zip(near.indices.tolist(), near.values.tolist(), strict=True)
-    ]
-    return nearest, tuple(neighbours)
-
-
-def _nothing(known: ImageSet, choice: Choice, representation: Representation) -> tuple[Discovery, Recogniser]:
-    """The result where no item is novel."""
-    width = representation(known.images[:1]).shape[1]
-    points, groups = torch.zeros(0, width, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
-    recogniser = make_recogniser(representation, known, points, groups, choice)
-    count = ClassCount(0, 0, 0, (), (), True, "No groups: there is no novel item.")
-    diagnosis = Diagnosis("doubtful", None, choice.gain, None, None, ("There is no novel item to group.",))
-    discovery = Discovery((), (), (), (), (), (), count, diagnosis, choice.representation, dict(choice.scores), ())
-    return discovery, recogniser

@@ -1,57 +1,202 @@
-"""Group points, and draw items where there are too many to work with all of them."""
+"""Group the points of a pool: how many groups, which, and what is known or alone.
+
+Everything is read off one posterior over groupings (`medi.cluster.posterior`). How many items of the pool belong to
+known classes, and how many are alone, is estimated from the pool itself.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from scipy.optimize import linear_sum_assignment
 
-from medi.cluster.kmeans import kmeans
-from medi.cluster.ward import by_size, ward
-from medi.methods.base import Grouper
+from medi.cluster.class_model import Anchors, ClassModel, Floats
+from medi.cluster.moves import improve
+from medi.cluster.posterior import ALONE, Branches, Ints, Posterior
+from medi.cluster.ward import weighted_ward
 
-MOST_KNOWN = 4000
-"""Known items that choices and calibrations are made with; of more, so many are drawn."""
+KNOWN_PENALTY = -4.0
+"""Log odds against an item being of a known class, beside its evidence and the share of such items in the pool."""
+ALONE_ODDS = 1.0
+"""Log odds for an item being alone, beside its evidence and the number of such items in the pool."""
+SHARE_ROUNDS = 4
+"""Rounds in which the shares of known and lone items are estimated."""
+HALF = 0.5
+"""Items that each share is estimated with beside those found: no share is ever zero."""
+ALL_NUMBERS, PART = 400, 20
+"""Up to so many items any number of groups is considered; of more, so many groups and one more for `PART` items."""
 
 
-def group(points: Tensor, k: int, clustering: str | Grouper, generator: torch.Generator) -> NDArray[np.int64]:
-    """Labels (n,) of k groups of points (n, d), the largest 0; sizes are free.
+@dataclass(frozen=True)
+class Rates:
+    """How common items of known classes and lone items are in a pool, as the model weighs them."""
+
+    known: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The groups of n points.
+
+    Attributes:
+        labels: (n,) groups from 0 on, `ALONE`, or `known_label` of a class.
+        posterior: Over all groupings of their tree.
+        numbers: (k + 1,) probability of each number of groups, before its rehearsed error is added.
+        rates: Of known and lone items.
+        model: What a class is, with the rate of lone items in it.
+    """
+
+    labels: Ints
+    posterior: Posterior
+    numbers: Floats
+    rates: Rates
+    model: ClassModel
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a grouping.
+
+    Attributes:
+        k: The number of groups; None where it is to be found.
+        only_novel: Whether the pool holds nothing known and nothing alone; single items then count as groups.
+    """
+
+    k: int | None = None
+    only_novel: bool = True
+
+    @property
+    def singles(self) -> bool:
+        """Whether a single item counts as a group: where nothing is alone, or the number of groups was given."""
+        return self.only_novel or self.k is not None
+
+
+def group_points(
+    points: Floats,
+    anchors: Anchors,
+    model: ClassModel,
+    wanted: Wanted,
+    *,
+    spread: float = 0.0,
+    copies: Ints | None = None,
+) -> Grouped:
+    """Group points (n, d) whose mean squared length is about 1.
 
     Args:
-        points: What is grouped.
-        k: Number of groups.
-        clustering: ward, kmeans, or a method's own way.
-        generator: Of random draws.
+        points: The pool.
+        anchors: Known classes; not used where the pool is only novel.
+        model: What a class is.
+        wanted: Number and kind of groups.
+        spread: How far the number of groups was off in rehearsals, in logarithms.
+        copies: (n,) how many copies of each point there are.
     """
-    if clustering == "ward":
-        return ward(points).cut(k)
-    bag = compact(points).to(generator.device)[None]
-    if callable(clustering):
-        found = clustering(bag, k, generator, False)[0].cpu().numpy()
-    else:
-        found = kmeans(bag, k, generator=generator).labels[0].cpu().numpy()
-    # Fewer distinct points than clusters leave some empty: Ward's tree always gives k.
-    return by_size(found) if len(np.unique(found)) == k else ward(points).cut(k)
+    if wanted.only_novel:
+        anchors = Anchors.none(points.shape[1])
+    branches = Branches.of(points, anchors, copies)
+    model, posterior, rates = _estimate_rates(branches, anchors, model, wanted)
+    numbers = posterior.numbers()[0]
+    k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
+    labels = _cut(points, branches, posterior, model, rates, wanted, k)
+    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles)
+    return Grouped(labels, posterior, numbers, rates, model)
 
 
-def compact(points: Tensor) -> Tensor:
-    """The same distances between points (n, d) in at most n dimensions."""
-    if points.shape[1] <= len(points):
-        return points
-    centred = points.double() - points.double().mean(0)
-    values, vectors = torch.linalg.eigh(centred @ centred.T)  # inner products determine all distances
-    compacted: Tensor = vectors * values.clamp(min=0).sqrt()
-    return compacted
+def blurred(numbers: Floats, spread: float) -> Floats:
+    """Probabilities (k + 1,) of the number of groups, made as wide as rehearsals say; 0 groups stay 0 groups."""
+    if spread <= 0 or len(numbers) < 3:
+        return numbers
+    log = np.log(np.arange(1, len(numbers)) + 0.0)
+    kernel = np.exp(-0.5 * np.square((log[None] - log[:, None]) / spread))
+    kernel /= kernel.sum(1, keepdims=True)
+    return np.concatenate([numbers[:1], numbers[1:] @ kernel])
 
 
-def thin(labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
-    """Indices of items, drawn at random where there are more than `most`: equally many of each class, at least ten."""
-    if len(labels) <= most:
-        return torch.arange(len(labels))
-    counts = torch.bincount(labels)
-    each = max(10, most // int((counts > 0).sum()))
-    shuffled = torch.randperm(len(labels), generator=generator)
-    in_order = shuffled[labels[shuffled].argsort(stable=True)]
-    place = torch.arange(len(labels)) - (counts.cumsum(0) - counts)[labels[in_order]]
-    return in_order[place < each].sort().values
+def median(numbers: Floats) -> int:
+    """The smallest number that is at least as probable to be enough as not."""
+    return quantile(numbers, 0.5)
+
+
+def quantile(numbers: Floats, level: float) -> int:
+    """The smallest number of groups such that so much probability lies at it or below."""
+    return int(np.searchsorted(np.cumsum(numbers) / numbers.sum(), level - 1e-12))
+
+
+def right_lines(truth: Ints, labels: Ints) -> np.ndarray:
+    """Which of n labels are right if `truth` (n,) is: the same known class, alone, or a group that is that class.
+
+    Groups and classes are matched one to one so that as many items as possible are right. Alone is right of an item
+    that is alone in truth, or the only one of its class.
+    """
+    found = np.where(labels <= -2, truth == labels, False)
+    sizes = np.bincount(truth[truth >= 0], minlength=1)
+    alone = labels == ALONE
+    found[alone] = (truth[alone] == ALONE) | ((truth[alone] >= 0) & (sizes[np.maximum(truth[alone], 0)] == 1))
+    both = (labels >= 0) & (truth >= 0)
+    if both.any():
+        table = np.zeros((labels.max() + 1, truth.max() + 1))
+        np.add.at(table, (labels[both], truth[both]), 1)
+        groups, classes = linear_sum_assignment(-table)
+        class_of = np.full(len(table), ALONE - 1)
+        class_of[groups] = classes
+        found[both] = class_of[labels[both]] == truth[both]
+    return found
+
+
+def sampled_confidence(grouped: Grouped, numbers: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    """How often (n,) each label is right if the truth is drawn from the posterior, with so many draws."""
+    possible = np.isfinite(grouped.posterior.ways[-1][0])
+    chances = np.where(possible, numbers[: len(possible)], 0.0)
+    chances /= chances.sum()
+    right = np.zeros(len(grouped.labels))
+    for number in generator.choice(len(chances), draws, p=chances).tolist():
+        right += right_lines(grouped.posterior.draw(number, 0, generator), grouped.labels)
+    return (right + HALF) / (draws + 2 * HALF)
+
+
+def _estimate_rates(
+    branches: Branches, anchors: Anchors, model: ClassModel, wanted: Wanted
+) -> tuple[ClassModel, Posterior, Rates]:
+    """The posterior with shares of known and lone items that it confirms itself."""
+    n, classes = int(branches.items[-1]), len(anchors)
+    most = n if n <= ALL_NUMBERS else ALL_NUMBERS + n // PART
+    known, alone = 0.0, 0.0  # items found so far
+    for _ in range(1 if wanted.singles and not classes else SHARE_ROUNDS):
+        log_rate = float(np.log((known + HALF) / max(classes, 1)) + KNOWN_PENALTY)
+        model = replace(model, log_alone=float(np.log(alone + HALF) + ALONE_ODDS))
+        posterior = Posterior.of(branches, model, log_rate, singles=wanted.singles, most=max(most, wanted.k or 0))
+        numbers = posterior.numbers()[0]
+        if wanted.k is not None:
+            numbers = _given(posterior, wanted.k)
+        probability = posterior.branch_probabilities(numbers)
+        known = float((probability * branches.items)[branches.known == 1].sum())
+        alone = float(probability[branches.single].sum()) if not wanted.singles else 0.0
+    return model, posterior, Rates(log_rate, model.log_alone)
+
+
+def _given(posterior: Posterior, k: int) -> Floats:
+    """All probability on the number given, or on the nearest that is possible (where most items look known)."""
+    possible = np.flatnonzero(np.isfinite(posterior.ways[-1][0]))
+    numbers = np.zeros(posterior.ways[-1].shape[1])
+    numbers[possible[np.abs(possible - k).argmin()]] = 1
+    return numbers
+
+
+def _cut(
+    points: Floats, branches: Branches, posterior: Posterior, model: ClassModel, rates: Rates, wanted: Wanted, k: int
+) -> Ints:
+    """K groups by Ward's method of the items that are most probably neither known nor alone."""
+    if wanted.only_novel:
+        return branches.tree.cut(max(1, min(k, len(points))))
+    best = Posterior.of(
+        branches, model, rates.known, singles=wanted.singles, most=posterior.ways[-1].shape[1] - 1, total=np.maximum
+    )
+    labels = best.draw(int(_given(best, k).argmax()))
+    novel = np.flatnonzero(labels >= 0)
+    if k and len(novel) >= k:
+        again = weighted_ward(points[novel], np.ones(len(novel))).cut(k)
+        sizes = np.bincount(again)
+        if wanted.singles or sizes.min() > 1:
+            labels[novel] = again
+    return labels

@@ -1,7 +1,7 @@
-"""Held-out known classes choose the representation and the clustering.
+"""Held-out known classes choose what items are compared by.
 
-Some known classes play novel: candidates are fitted to the others, and bags of held-out items are clustered. The same
-splits later calibrate the number of classes, the thresholds of "none of these" and the distance of novel items.
+Some known classes play novel: candidates are fitted to the others, and bags of held-out items are grouped. The same
+splits are the stages of the rehearsals (`medi.discovery.rehearsal`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.cluster.kmeans import kmeans
 from medi.cluster.ward import ward
 from medi.data.imageset import ImageSet
-from medi.data.splits import FEWEST_KNOWN, held_out_splits
-from medi.discovery.grouping import compact
+from medi.data.splits import FEWEST_KNOWN
 from medi.discovery.representations import Representation, as_they_are, unit_length, whitened
 from medi.discovery.training import DiscoveryConfig, configured_method, projector, trained
 from medi.methods import method_of
@@ -27,13 +25,17 @@ from medi.metrics import score_episodes
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
 
-CLUSTERINGS = ("ward", "kmeans")
+SPLITS, HELD_OUT = 6, 3
+"""Splits of the known classes, and one in so many classes that is held out in each, at least two."""
 SPLIT_BAGS, BAG_ITEMS = 8, 10
-"""Bags clustered in each split, and the most items of a class in them."""
+"""Bags grouped in each split, and the most items of a class in them."""
 PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
+ROOTED = ", square roots"
 """Names of representations, or what is added to the name of the features."""
-STANDARD_ERRORS = 2.0
-"""A difference counts if it is larger than so many of its standard errors."""
+STANDARD_ERRORS = 1.0
+"""A difference counts if it is larger than so many of its standard errors over splits."""
+HOPELESS = 0.03
+"""How far behind the best, in ACC on the first split, a projector is not tried on the others."""
 KEPT_BACK = 5
 """One in so many items of the classes learnt from is kept back, to ask whether known classes are recognised."""
 
@@ -79,27 +81,29 @@ class Choice:
 
     Attributes:
         representation: Its name.
-        clustering: Its name.
-        scores: ACC of each representation under its better clustering; empty where nothing could be tried.
+        scores: ACC of each representation; empty where nothing could be tried.
         gain: ACC of the best learnt representation less that of the best plain one; None where either is missing.
-        spread: Standard error of the gain.
+        spread: Standard error of the gain over splits; None with fewer than two.
         splits: The splits that it was measured on.
     """
 
     representation: str
-    clustering: str
     scores: Mapping[str, float]
     gain: float | None
     spread: float | None
     splits: tuple[Split, ...]
 
 
-def fit_candidates(known: ImageSet, config: DiscoveryConfig, context: Context) -> Candidates:
+def fit_candidates(
+    known: ImageSet, config: DiscoveryConfig, context: Context, without: frozenset[str] = frozenset()
+) -> Candidates:
     """Every representation that may be compared, fitted to the known classes."""
     plain, learnt = candidate_names(known, config)
+    learnt = tuple(name for name in learnt if name not in without)
     if known.images.ndim == 4 and learnt:  # one training serves both
         network = fit(learnt[0], known, config, context)
-        learnt_fitted = {learnt[0]: network, learnt[1]: replace(network, name=learnt[1], unit_after=True)}
+        unit = replace(network, name=learnt[1], unit_after=True, centre=None, scale=1.0)
+        learnt_fitted = {learnt[0]: network, learnt[1]: unit}
     else:
         learnt_fitted = {name: fit(name, known, config, context) for name in learnt}
     return Candidates({name: fit(name, known, config, context) for name in plain}, learnt_fitted)
@@ -110,19 +114,23 @@ def candidate_names(known: ImageSet, config: DiscoveryConfig) -> tuple[tuple[str
     vectors, base = known.images.ndim == 2, config.features
     learns = configured_method(config, torch.device("cpu"), vectors=vectors).learns
     if vectors:
-        learnt = (f"{base}{WHITENED}", *([f"{base}{PROJECTED}"] if learns else []))
+        learnt = (f"{base}{WHITENED}", f"{base}{ROOTED}{WHITENED}", *([f"{base}{PROJECTED}"] if learns else []))
         return (base, f"{base}{UNIT}"), learnt
     network = f"{config.network} trained by {config.method}"
     return (PIXELS,), (network, f"{network}{UNIT}") if learns else ()
 
 
 def fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -> Representation:
-    """The representation of a name, fitted to known classes."""
+    """The representation of a name, fitted to known classes, with their points about the origin."""
+    return _fit(name, known, config, context).framed(known.images)
+
+
+def _fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -> Representation:
     if known.images.ndim == 2:
         if name == f"{config.features}{UNIT}":
             return unit_length(known, name)
-        if name == f"{config.features}{WHITENED}":
-            return whitened(known, name)
+        if name in (f"{config.features}{WHITENED}", f"{config.features}{ROOTED}{WHITENED}"):
+            return whitened(known, name, root=ROOTED in name)
         if name == f"{config.features}{PROJECTED}":
             return projector(known, config, context, name)
         return as_they_are(known.images, name)
@@ -134,48 +142,51 @@ def fit(name: str, known: ImageSet, config: DiscoveryConfig, context: Context) -
 def make_splits(known: ImageSet, config: DiscoveryConfig, context: Context) -> tuple[Split, ...]:
     """Hold out some classes and fit the candidates to the others, several times; once where that takes long."""
     vectors = known.images.ndim == 2
-    if vectors and not method_of(config.method).trains_on_observations:
-        held = held_out_splits(known.n_classes, seed=context.seed)[:10]
-    else:
-        order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(context.seed)).tolist()
-        held = [tuple(sorted(order[: max(2, known.n_classes // 3)]))]
-    splits = []
+    generator = torch.Generator().manual_seed(context.seed)
+    number = SPLITS if vectors and not method_of(config.method).trains_on_observations else 1
+    size = max(2, known.n_classes // HELD_OUT)
+    held = [torch.randperm(known.n_classes, generator=generator)[:size].sort().values.tolist() for _ in range(number)]
+    splits: list[Split] = []
+    dropped: frozenset[str] = frozenset()
     with context.reporter.track("asking held-out known classes", len(held)) as tick:
         for number, classes in enumerate(held):
             others = known.of_classes([c for c in range(known.n_classes) if c not in set(classes)])
             learnt_from, kept_back = _keep_back(others, context.seed + number)
             inner = replace(context, reporter=Silent(), folder=None) if vectors else context
-            candidates = fit_candidates(learnt_from, config, inner)
+            candidates = fit_candidates(learnt_from, config, inner, without=dropped)
             splits.append(Split(learnt_from, kept_back, known.of_classes(classes), candidates))
+            if vectors and not number:
+                dropped = _hopeless(splits[0], f"{config.features}{PROJECTED}", context)
             tick(number + 1)
     return tuple(splits)
 
 
-def choose(splits: Sequence[Split], context: Context) -> Choice:
-    """The representation and clustering that group bags of held-out classes best.
+def _hopeless(split: Split, name: str, context: Context) -> frozenset[str]:
+    """The name of what takes long to learn, where it is so far behind in one split that others need not try it."""
+    scores = choose([split], context).scores
+    return frozenset([name] if name in scores and scores[name] < max(scores.values()) - HOPELESS else [])
 
-    The simplest representation is kept unless a later one is better by more than `STANDARD_ERRORS` of the difference
-    over all bags.
+
+def choose(splits: Sequence[Split], context: Context) -> Choice:
+    """The representation in which bags of held-out classes are grouped best by Ward's method, their number given.
+
+    The simplest representation is kept unless a later one is better by more than `STANDARD_ERRORS` over splits.
     """
-    scores: dict[tuple[str, str], list[float]] = {}
+    acc: dict[str, list[float]] = {}  # a mean for each split: bags of one split are not independent
     for number, split in enumerate(splits):
         bags, answers = _bags(split.held_out, torch.Generator().manual_seed(context.seed + number))
         for name, representation in split.candidates.all.items():
-            points = compact(representation(split.held_out.images))
-            for clustering in CLUSTERINGS:
-                found = _cluster(points[bags], split.held_out.n_classes, clustering, context.seed)
-                scores.setdefault((name, clustering), []).extend(score_episodes(answers, found).acc.tolist())
-    candidates = splits[0].candidates
-    clustering_of = {name: max(CLUSTERINGS, key=lambda c: fmean(scores[name, c])) for name in candidates.all}
-    acc = {name: scores[name, clustering_of[name]] for name in candidates.all}
+            points = representation(split.held_out.images)
+            found = np.stack([ward(points[bag]).cut(split.held_out.n_classes) for bag in bags])
+            acc.setdefault(name, []).append(float(score_episodes(answers, found).acc.mean()))
+    candidates = splits[-1].candidates
     kept = _simplest(candidates.plain, acc)
     gain = spread = None
     if candidates.learnt:
         best = max(candidates.learnt, key=lambda name: fmean(acc[name]))
         gain, spread = _difference(acc[best], acc[kept])
         kept = _simplest((kept, *candidates.learnt), acc)
-    means = {name: fmean(values) for name, values in acc.items()}
-    return Choice(kept, clustering_of[kept], means, gain, spread, tuple(splits))
+    return Choice(kept, {name: fmean(acc[name]) for name in acc}, gain, spread, tuple(splits))
 
 
 def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
@@ -183,27 +194,22 @@ def _simplest(names: Iterable[str], acc: Mapping[str, Sequence[float]]) -> str:
     kept, *later = names
     for name in later:
         gain, spread = _difference(acc[name], acc[kept])
-        if gain > STANDARD_ERRORS * spread:
+        if gain > STANDARD_ERRORS * (spread or 0.0):
             kept = name
     return kept
 
 
-def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, float]:
-    """Mean paired difference, and its standard error."""
+def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, float | None]:
+    """Mean paired difference, and its standard error; None for a single pair."""
     differences = [a - b for a, b in zip(of, over, strict=True)]
+    if len(differences) < 2:
+        return fmean(differences), None
     return fmean(differences), stdev(differences) / len(differences) ** 0.5
 
 
 def enough(known: ImageSet) -> bool:
     """Whether there are enough known classes to hold some out."""
     return known.n_classes >= FEWEST_KNOWN
-
-
-def _cluster(bags: Tensor, k: int, clustering: str, seed: int) -> NDArray[np.int64]:
-    """Labels (bags, n) of bags (bags, n, d)."""
-    if clustering == "ward":
-        return np.stack([ward(bag).cut(k) for bag in bags])
-    return kmeans(bags, k, generator=torch.Generator().manual_seed(seed)).labels.numpy()
 
 
 def _bags(held_out: ImageSet, generator: torch.Generator) -> tuple[Tensor, NDArray[np.int64]]:

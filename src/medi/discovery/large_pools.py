@@ -1,24 +1,24 @@
-"""Of very many novel items some are grouped, and the others join the nearest group.
+"""Of a very large pool some items are grouped, and the others join the place that they fit best.
 
-Grouping compares every item with every other, so its memory grows with the square of their number.
+Ward's tree looks at every item for each merge, so its time grows with the square of their number.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from medi.cluster.kmeans import squared_distances
-from medi.cluster.ward import by_size
 from medi.discovery.map import Plane
 from medi.discovery.recogniser import Recogniser
+from medi.discovery.recognition import NONE_RATE
 from medi.discovery.representations import chunks
-from medi.discovery.result import DOUBTFUL_BELOW, Discovery
+from medi.discovery.result import DOUBTFUL_BELOW, Discovery, Kind
 
 MOST_GROUPED = 4000
-"""Novel items that are grouped; of more, so many are drawn at random."""
+"""Items that are grouped; of more, so many are drawn at random."""
 
 
 def draw(items: int, seed: int) -> Tensor:
@@ -29,43 +29,60 @@ def draw(items: int, seed: int) -> Tensor:
 
 
 def join_groups(
-    discovery: Discovery, recogniser: Recogniser, novel: Tensor, drawn: Tensor
+    discovery: Discovery, recogniser: Recogniser, pool: Tensor, drawn: Tensor, *, only_novel: bool
 ) -> tuple[Discovery, Recogniser]:
-    """Put every item that was not drawn into the nearest group; groups are numbered anew, the largest 0.
+    """Put every item that was not drawn where it fits best.
 
     Args:
         discovery: Of the items drawn.
-        recogniser: Of their groups; the means stay as they are.
-        novel: All items (m, …).
+        recogniser: Of their groups, which stay as they are.
+        pool: All items (m, …).
         drawn: (n,) indices of those that were grouped.
+        only_novel: Whether the others join groups only; otherwise they may also be known, or alone.
     """
-    m, k, classes = len(novel), len(recogniser.groups), recogniser.classes
-    labels, nearest = torch.zeros(m, dtype=torch.int64), torch.zeros(m, dtype=torch.int64)
-    confidence, positions = torch.zeros(m, dtype=torch.float64), torch.zeros(m, 2, dtype=torch.float64)
-    plane = Plane.of(recogniser.representation(novel[drawn]))
+    m, k, names = len(pool), recogniser.groups, recogniser.names
+    kinds: list[Kind] = ["novel"] * m
+    labels, known, nearest = [-1] * m, [""] * m, [""] * m
+    confidence, positions = np.zeros(m), torch.zeros(m, 2, dtype=torch.float64)
+    plane = Plane.of(recogniser.representation(pool[drawn]))
     for part in chunks(torch.arange(m)):
-        points = recogniser.representation(novel[part])
-        probability = (-recogniser.distances(points)[:, :k] / recogniser.temperature).softmax(1)
-        confidence[part], labels[part] = probability.max(1)
+        points = recogniser.representation(pool[part])
         positions[part] = plane(points)
-        if len(classes):
-            nearest[part] = squared_distances(points, classes).argmin(1)
-    labels[drawn] = torch.tensor(discovery.labels)
-    confidence[drawn] = torch.tensor(discovery.confidence, dtype=torch.float64)
+        scores = recogniser.scores(points)
+        if only_novel:
+            scores[:, k:] = -np.inf
+        none = recogniser.recognition.is_none(scores, NONE_RATE) & (not only_novel)
+        best = np.where(none, scores.shape[1] - 1, scores[:, :-1].argmax(1))
+        probability = recogniser.recognition.probabilities(scores)[np.arange(len(best)), best]
+        confidence[part.numpy()] = np.minimum(probability, recogniser.recognition.most)
+        for item, place in zip(part.tolist(), best.tolist(), strict=True):
+            if place < k:
+                labels[item] = place
+            elif place < k + len(names):
+                kinds[item], known[item] = "known", names[place - k]
+            else:
+                kinds[item] = "alone"
+        if names:
+            for item, place in zip(part.tolist(), recogniser.scores(points)[:, k:-1].argmax(1).tolist(), strict=True):
+                nearest[item] = names[place]
+    for number, item in enumerate(drawn.tolist()):
+        kinds[item], labels[item], known[item] = (
+            discovery.kinds[number],
+            discovery.labels[number],
+            discovery.known[number],
+        )
+        confidence[item] = discovery.confidence[number]
     positions[drawn] = torch.tensor(discovery.positions, dtype=torch.float64)
-    numbered = torch.from_numpy(by_size(labels.numpy()))
-    old = torch.zeros(k, dtype=torch.int64)
-    old[numbered] = labels  # the old number of each group
-    return (
-        replace(
-            discovery,
-            labels=tuple(numbered.tolist()),
-            confidence=tuple(confidence.tolist()),
-            doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
-            nearest_known=tuple(recogniser.names[i] for i in nearest.tolist()) if len(classes) else ("",) * m,
-            neighbours=tuple(discovery.neighbours[i] for i in old.tolist()),
-            medoids=tuple(int(drawn[discovery.medoids[i]]) for i in old.tolist()),
-            positions=tuple((x, y) for x, y in positions.tolist()),
-        ),
-        recogniser.renumbered(old),
+    groups = tuple(replace(group, medoid=int(drawn[group.medoid])) for group in discovery.groups)
+    whole = replace(
+        discovery,
+        kinds=tuple(kinds),
+        labels=tuple(labels),
+        known=tuple(known),
+        confidence=tuple(confidence.tolist()),
+        doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
+        nearest_known=tuple(nearest),
+        groups=groups,
+        positions=tuple((x, y) for x, y in positions.tolist()),
     )
+    return whole, recogniser

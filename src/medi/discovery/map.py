@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medi.discovery.grouping import compact
+from medi.discovery.points import compact
 
 FEWEST_MAPPED, MOST_MAPPED = 5, 2000
 """t-SNE needs so many items and takes too long with more; otherwise the map shows principal directions."""

@@ -78,10 +78,11 @@ def finish(out: Path, facts: Mapping[str, Any]) -> None:
 
 
 def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> None:
-    """One row a novel photo: path, cluster, confidence, nearest_known."""
-    columns = paths, discovery.labels, discovery.confidence, discovery.nearest_known
-    rows = ((name, label, f"{sure:.4f}", known) for name, label, sure, known in zip(*columns, strict=True))
-    write_csv(path, ("path", "cluster", "confidence", "nearest_known"), rows)
+    """One row a photo of the pool: path, kind, cluster, known, confidence, nearest_known."""
+    clusters = ("" if label < 0 else str(label) for label in discovery.labels)
+    sure = (f"{value:.4f}" for value in discovery.confidence)
+    rows = zip(paths, discovery.kinds, clusters, discovery.known, sure, discovery.nearest_known, strict=True)
+    write_csv(path, ("path", "kind", "cluster", "known", "confidence", "nearest_known"), rows)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -95,7 +96,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int]) -> list[str]:
-    """Copy photos into `groups/<cluster>/` of the new results; subfolders are kept, so that no two get one name.
+    """Copy photos in groups into `groups/<cluster>/` of the new results; subfolders are kept: no two get one name.
 
     A file that a person has put in the place of a copy stays, and that photo is not copied.
 
@@ -105,7 +106,7 @@ def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int])
     earlier, made = _exported(out), []
     for path, label in zip(paths, labels, strict=True):
         copy = (Path(GROUPS) / str(label) / path).as_posix()
-        if (out / copy).exists() and copy not in earlier:
+        if label < 0 or ((out / copy).exists() and copy not in earlier):
             continue
         target = out / UNFINISHED / RESULTS / copy
         make_folder(target.parent)

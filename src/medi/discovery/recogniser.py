@@ -4,118 +4,170 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from medi.cluster.groups import group_means
-from medi.data.imageset import ImageSet
-from medi.discovery.grouping import MOST_KNOWN, thin
-from medi.discovery.held_out import Choice
-from medi.discovery.rejection import corrected_distances, left_out_distances, thresholds_by_items, thresholds_by_splits
-from medi.discovery.representations import Representation, class_means
+from medi.cluster.class_model import Anchors, ClassModel, Floats
+from medi.cluster.moves import Places
+from medi.cluster.posterior import Ints
+from medi.discovery.recognition import NONE_RATE, Recognition
+from medi.discovery.representations import Representation
 from medi.errors import InputError
-from medi.methods.embedding import best_temperature
 from medi.runtime.files import make_folder
 from medi.train.checkpoint import load_checkpoint, save_checkpoint, under_prefix, with_prefix
 
 FILE = "recogniser.safetensors"
-RECOGNISER_FORMAT = "medi-recogniser-3"
+RECOGNISER_FORMAT = "medi-recogniser-4"
+
+Kind = Literal["novel", "known", "none"]
 
 
 @dataclass(frozen=True)
-class Recognised:
-    """What an item was recognised as.
+class Guess:
+    """One answer.
 
     Attributes:
         kind: A discovered group, a known class, or neither.
         label: Number of the group, name of the class, or empty.
-        confidence: 0 to 1, that kind and label are right.
+        confidence: 0 to 1, how probable it is that kind and label are right.
     """
 
-    kind: Literal["novel", "known", "none"]
+    kind: Kind
     label: str
     confidence: float
 
 
 @dataclass(frozen=True)
+class Recognised(Guess):
+    """What an item was recognised as, and the second guess: for none, the group or class that it is nearest to."""
+
+    second: Guess
+
+
+@dataclass(frozen=True)
 class Recogniser:
-    """Recognises an item by the nearest mean, unless that is too far.
+    """Recognises items one by one with the model that found the groups.
 
     Attributes:
         representation: What items are compared by.
-        groups: (k, d) means of the discovered groups.
-        classes: (c, d) means of the known classes.
+        places: The groups, then the known classes.
         names: Of the known classes.
-        sizes: (k + c,) items behind each mean: the mean of a few is less certain, so more distance is allowed.
-        temperature: Squared distance that makes a class e times less likely.
-        thresholds: (k + c,) corrected squared distance from each mean beyond which an item nearest to it is none.
-        calibrated: Whether held-out known classes set the thresholds.
+        model: What a class is.
+        recognition: How evidence becomes probability, and when an item is called none.
+        calibrated: Whether known classes set that.
     """
 
     representation: Representation
-    groups: Tensor
-    classes: Tensor
+    places: Places
     names: tuple[str, ...]
-    sizes: Tensor
-    temperature: float
-    thresholds: Tensor
+    model: ClassModel
+    recognition: Recognition
     calibrated: bool
 
-    def recognise(self, items: Tensor) -> list[Recognised]:
-        """What each of the items (n, …) is recognised as, each by itself."""
+    @classmethod
+    def of(
+        cls,
+        representation: Representation,
+        points: Floats,
+        labels: Ints,
+        anchors: Anchors,
+        names: tuple[str, ...],
+        model: ClassModel,
+        recognition: Recognition,
+        *,
+        calibrated: bool,
+    ) -> Recogniser:
+        """Of the groups of some points (n, d) and the known classes."""
+        places = Places.of(points, np.where(labels >= 0, labels, -1), anchors)
+        return cls(representation, places, names, model, recognition, calibrated)
+
+    @property
+    def groups(self) -> int:
+        """How many groups it knows."""
+        return self.places.groups
+
+    def recognise(self, items: Tensor, none_rate: float = NONE_RATE) -> list[Recognised]:
+        """What each of the items (n, …) is recognised as, each by itself.
+
+        Args:
+            items: Vectors or images.
+            none_rate: Share of the items of groups and known classes that may be called none. The larger it is, the
+                more strangers are found out.
+        """
+        if not 0 <= none_rate <= 1:
+            raise InputError(f"a rate of {none_rate} is no share of items: give 0 to 1.")
         if not len(items):
             return []
-        distances = self.distances(self.representation(items))
-        far, place = distances.min(1)
-        probability = self.probabilities(distances).gather(1, place[:, None]).squeeze(1)
-        answers = []
-        thresholds = self.thresholds[place].tolist()
-        rows = zip(far.tolist(), thresholds, place.tolist(), probability.tolist(), strict=True)
-        for distance, threshold, at, sure in rows:
-            kind: Literal["novel", "known"] = "novel" if at < len(self.groups) else "known"
-            inside = _inside(distance, threshold)
-            if inside < 0.5:
-                answers.append(Recognised("none", "", 1 - inside))
-            else:
-                label = str(at) if kind == "novel" else self.names[at - len(self.groups)]
-                answers.append(Recognised(kind, label, inside * sure))
-        return answers
+        scores = self.scores(self.representation(items))
+        probability = self.recognition.probabilities(scores)
+        last = scores.shape[1] - 1
+        best = np.where(self.recognition.is_none(scores, none_rate), last, scores[:, :last].argmax(1) if last else 0)
+        rest = probability.copy()
+        rest[np.arange(len(rest)), best] = -1
+        if last:
+            rest[best == last, last] = -2  # for none, what it is nearest to
+        second = rest.argmax(1)
+        return [self._recognised(row, int(a), int(b)) for row, a, b in zip(probability, best, second, strict=True)]
 
-    def nearest(self, items: Tensor) -> Tensor:
-        """(n,) int64, the nearest mean of each item: 0 to k - 1 for groups, then known classes; never none."""
+    def probabilities(self, items: Tensor) -> Floats:
+        """Probability (n, k + c) of each group and each known class, given that an item belongs to one of them."""
+        found = self.recognition.probabilities(self.scores(self.representation(items)))[:, :-1]
+        return np.asarray(found / np.maximum(found.sum(1, keepdims=True), 1e-300))
+
+    def nearest(self, items: Tensor) -> Ints:
+        """(n,) the likeliest place of each item: 0 to k - 1 for groups, then known classes; never none."""
         if not len(items):
-            return torch.zeros(0, dtype=torch.int64)
-        return self.distances(self.representation(items)).argmin(1)
+            return np.zeros(0, np.int64)
+        return np.asarray(self.scores(self.representation(items))[:, :-1].argmax(1))
 
-    def distances(self, points: Tensor) -> Tensor:
-        """Corrected squared distances (n, k + c) of points to groups and known classes."""
-        return corrected_distances(points, torch.cat([self.groups, self.classes]), self.sizes)
+    def scores(self, points: Tensor) -> Floats:
+        """Log weight (n, k + c + 1) of each group, each known class and none."""
+        return self.places.all_scores(points.double().cpu().numpy(), self.model)
 
-    def probabilities(self, distances: Tensor) -> Tensor:
-        """Probability (n, k + c) of each group and class, given that an item belongs to one of them."""
-        return (-distances / self.temperature).softmax(1)
-
-    def renumbered(self, old: Tensor) -> Recogniser:
+    def renumbered(self, old: Ints) -> Recogniser:
         """The same with group i where group `old[i]` was, for a permutation (k,)."""
-        k = len(self.groups)
-        order = torch.cat([old, torch.arange(k, len(self.sizes))])
-        return replace(self, groups=self.groups[old], sizes=self.sizes[order], thresholds=self.thresholds[order])
+        order = np.concatenate([old, np.arange(self.groups, len(self.places.counts))])
+        return replace(
+            self, places=replace(self.places, sums=self.places.sums[order], counts=self.places.counts[order])
+        )
+
+    def _recognised(self, probability: Floats, best: int, second: int) -> Recognised:
+        first, other = self._guess(probability, best), self._guess(probability, second)
+        return Recognised(first.kind, first.label, first.confidence, other)
+
+    def _guess(self, probability: Floats, place: int) -> Guess:
+        sure = float(min(probability[place], self.recognition.most))
+        if place < self.groups:
+            return Guess("novel", str(place), sure)
+        if place < len(probability) - 1:
+            return Guess("known", self.names[place - self.groups], sure)
+        return Guess("none", "", sure)
 
     def save(self, folder: Path) -> None:
         """Write one file into a folder: whole, or not at all."""
         tensors, facts = self.representation.pack()
         tensors = with_prefix("representation", tensors)
-        tensors |= {"groups": self.groups, "classes": self.classes, "sizes": self.sizes, "thresholds": self.thresholds}
+        tensors |= {
+            "sums": torch.from_numpy(self.places.sums),
+            "counts": torch.from_numpy(self.places.counts),
+            "leads": torch.from_numpy(self.recognition.leads),
+            "strangers": torch.from_numpy(self.recognition.strangers),
+        }
+        recognition = {name: getattr(self.recognition, name) for name in ("power", "none", "most")}
+        model = {name: float(getattr(self.model, name)) for name in ("share", "dimensions", "evenness")}
         save_checkpoint(
             make_folder(folder) / FILE,
             tensors,
             {
                 "format": RECOGNISER_FORMAT,
                 "representation": facts,
+                "groups": self.groups,
                 "names": list(self.names),
-                "temperature": self.temperature,
+                "model": model,
+                "recognition": recognition,
                 "calibrated": self.calibrated,
             },
         )
@@ -130,18 +182,7 @@ class Recogniser:
             tensors, facts = load_checkpoint(path)
             if facts["format"] != RECOGNISER_FORMAT:
                 raise ValueError(facts["format"])
-            representation = Representation.unpack(under_prefix("representation", tensors), facts["representation"])
-            recogniser = cls(
-                representation,
-                tensors["groups"],
-                tensors["classes"],
-                tuple(str(name) for name in facts["names"]),
-                tensors["sizes"],
-                float(facts["temperature"]),
-                tensors["thresholds"],
-                bool(facts["calibrated"]),
-            )
-            recogniser._check()
+            recogniser = cls._unpack(tensors, facts)
         except (
             InputError,
             KeyError,
@@ -157,61 +198,20 @@ class Recogniser:
             ) from error
         return recogniser
 
-    def _check(self) -> None:
-        """Refuse parts that do not fit together."""
-        if len(self.names) != len(self.classes) or not (
-            len(self.sizes) == len(self.thresholds) == len(self.groups) + len(self.classes)
-        ):
+    @classmethod
+    def _unpack(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Recogniser:
+        """Refuses parts that do not fit together."""
+        sums, counts = tensors["sums"].double().numpy(), tensors["counts"].double().numpy()
+        names, groups = tuple(str(name) for name in facts["names"]), int(facts["groups"])
+        if sums.ndim != 2 or not len(sums) == len(counts) == groups + len(names):
             raise ValueError("parts differ in length")
-        if self.groups.shape[1] != self.classes.shape[1]:
-            raise ValueError("parts differ in width")
-
-
-def make_recogniser(
-    representation: Representation, known: ImageSet, points: Tensor, groups: Tensor, choice: Choice
-) -> Recogniser:
-    """A recogniser of discovered groups and known classes.
-
-    Args:
-        representation: What was kept.
-        known: The known classes; may be none.
-        points: (n, d) the novel items.
-        groups: (n,) their groups, 0 to k - 1.
-        choice: Held-out known classes set the thresholds; without any, the known items or, without those, the groups.
-    """
-    k = int(groups.max()) + 1 if len(groups) else 0
-    centres = group_means(points, groups, k) if k else points
-    sizes = torch.bincount(groups, minlength=k)
-    classes, counts = centres[:0], sizes[:0]
-    asked, own = points, left_out_distances(points, groups, centres, sizes)
-    labels = groups
-    if known.n_classes:
-        classes, counts = class_means(known, representation), torch.bincount(known.labels, minlength=known.n_classes)
-        few = thin(known.labels, MOST_KNOWN, torch.Generator().manual_seed(0))
-        asked, labels = representation(known.images[few]), known.labels[few]
-        own = left_out_distances(asked, labels, classes, counts)
-    if choice.splits:
-        thresholds = thresholds_by_splits(choice, sizes, own[(counts > 1)[labels]])
-    elif (counts > 1).any():
-        thresholds = thresholds_by_items(asked, labels, sizes, len(counts))
-    else:
-        thresholds = thresholds_by_items(points, groups, sizes, len(counts))
-    return Recogniser(
-        representation,
-        centres,
-        classes,
-        known.class_names,
-        torch.cat([sizes, counts]).double(),
-        best_temperature(own, labels, points.shape[1]),
-        thresholds,
-        bool(choice.splits),
-    )
-
-
-def _inside(distance: float, threshold: float) -> float:
-    """Confidence that a squared distance is within a threshold: 1 at zero, one half at the threshold, 0 far out."""
-    if threshold == torch.inf:
-        return 1.0
-    if threshold <= 0:
-        return 1.0 if distance <= 0 else 0.0
-    return float(1 / (1 + (distance / threshold) ** 4))
+        leads, strangers = tensors["leads"].double().numpy(), tensors["strangers"].double().numpy()
+        given = {name: float(facts["recognition"][name]) for name in ("power", "none", "most")}
+        return cls(
+            Representation.unpack(under_prefix("representation", tensors), facts["representation"]),
+            Places(sums, counts, groups),
+            names,
+            ClassModel(**{name: float(value) for name, value in facts["model"].items()}),
+            Recognition(leads=leads, strangers=strangers, **given),
+            bool(facts["calibrated"]),
+        )

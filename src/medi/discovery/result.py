@@ -1,4 +1,4 @@
-"""The result of a discovery, which the command, the estimator and the report all use.
+"""The result of a discovery, which the command, the estimator, the report and the review all use.
 
 It holds plain numbers and strings only, so that `dataclasses.asdict` makes it JSON.
 """
@@ -9,12 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+Kind = Literal["novel", "known", "alone"]
+"""novel: in a group that was found; known: looks like a known class; alone: resembles nothing else."""
+
 Verdict = Literal["trustworthy", "doubtful", "no help"]
 """no help: the known classes teach nothing that the novel ones share."""
 
+GroupVerdict = Literal["tight", "uncertain", "mixed", "may be one"]
+"""tight: its items very probably belong together, and no others do; mixed: probably two classes or more in one; may be
+one: it and another group may be the same class; uncertain: everything between."""
 
 DOUBTFUL_BELOW = 2 / 3
-"""An item with less confidence is marked as doubtful: it is less than twice as likely in its group as elsewhere."""
+"""An item with less confidence is marked as doubtful: that its line is right is less than twice as likely as not."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +29,10 @@ class ClassCount:
 
     Attributes:
         k: The number used.
-        low: Fewest that the data allows.
-        high: Most that the data allows; `low == high == k` where the number was given.
-        candidates: Numbers that were scored; empty where the number was given.
-        scores: One score a candidate, higher is better.
+        low: Lower end of the 90 % interval.
+        high: Its upper end; `low == high == k` where the number was given.
+        candidates: Numbers with a probability of their own; empty where the number was given.
+        probabilities: One for each candidate.
         certain: False where the data cannot tell: say so to the user.
         how: One plain sentence.
     """
@@ -35,7 +41,7 @@ class ClassCount:
     low: int
     high: int
     candidates: tuple[int, ...]
-    scores: tuple[float, ...]
+    probabilities: tuple[float, ...]
     certain: bool
     how: str
 
@@ -46,53 +52,82 @@ class Diagnosis:
 
     Attributes:
         verdict: In one word.
+        reasons: Plain sentences, the most important first.
+        expected: Share of the lines of `clusters.csv` that are expected to be right: the mean confidence.
+        rehearsed: Share of items put right when hidden known classes were grouped in the same way.
+        rehearsed_spread: Its standard error over splits of the known classes.
+        gain: What learning from known classes adds to that share.
+        gain_spread: Its standard error over splits.
+        distance: How far novel items lie from the nearest known class; 1 is as far as hidden known classes lie.
         overlap: Fraction of the mass that the worst pair of known classes has in common (tau of Definition 2).
-        gain: ACC that learning from known classes adds over raw features, on held-out known classes.
-        distance: How far novel items lie from the nearest known class, in units of how far known classes lie apart.
-        stability: Mean adjusted Rand index of the grouping with itself under resampling.
-        reasons: Plain sentences with the figures in them, the most important first.
+        known_share: Share of the pool that looks like known classes.
+        calibrated: Whether known classes set the confidence; without them it is a rough guess, never above one half.
     """
 
     verdict: Verdict
-    overlap: float | None
-    gain: float | None
-    distance: float | None
-    stability: float | None
     reasons: tuple[str, ...]
+    expected: float | None
+    rehearsed: float | None
+    rehearsed_spread: float | None
+    gain: float | None
+    gain_spread: float | None
+    distance: float | None
+    overlap: float | None
+    known_share: float
+    calibrated: bool
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """A known class near a group, and how far it lies (1 = as far as known classes lie apart)."""
+class Group:
+    """One group that was found.
 
-    name: str
-    distance: float
+    Attributes:
+        items: How many it has.
+        confidence: Mean confidence of its items.
+        together: Probability that two of its items, drawn at random, are of one class; 1 for a single item.
+        verdict: In a word or two.
+        sibling: The group that it would most probably be one with; None where there is no other.
+        sibling_probability: How probable it is that an item of the one and an item of the other are of one class.
+        medoid: Index of the most typical item.
+        neighbours: Names of the most similar known classes, the most similar first.
+    """
+
+    items: int
+    confidence: float
+    together: float
+    verdict: GroupVerdict
+    sibling: int | None
+    sibling_probability: float
+    medoid: int
+    neighbours: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """The groups found among m novel items.
+    """What was found among the m items of a pool.
 
     Attributes:
-        labels: Group of each item, 0 to count.k - 1; the largest group is 0.
-        confidence: 0 to 1 each.
-        doubtful: Whether each item could as well belong to another group.
-        nearest_known: Name of the nearest known class of each item; empty strings where there are none.
-        neighbours: The nearest known classes of each group, nearest first.
-        medoids: Index of the most typical item of each group.
+        kinds: Of each item.
+        labels: Group of each item, 0 to count.k - 1, the largest group 0; -1 for items that are not novel.
+        known: Name of the known class that an item looks like where its kind is known; otherwise empty.
+        confidence: 0 to 1 each: how probable it is that kind, group and known class are right.
+        doubtful: Whether each confidence is below `DOUBTFUL_BELOW`.
+        nearest_known: Name of the most similar known class of each item; empty strings where there are none.
+        groups: By number.
         count: How many groups, and why.
         diagnosis: Whether to trust it.
         representation: What items were compared by, such as "encoder" or "encoder + projector".
-        representation_scores: ACC on held-out known classes of each representation that was tried.
+        representation_scores: Share of items put right with each representation, on known classes that were hidden.
         positions: Place of each item on a 2-D map, both coordinates from 0 to 1.
     """
 
+    kinds: tuple[Kind, ...]
     labels: tuple[int, ...]
+    known: tuple[str, ...]
     confidence: tuple[float, ...]
     doubtful: tuple[bool, ...]
     nearest_known: tuple[str, ...]
-    neighbours: tuple[tuple[Neighbour, ...], ...]
-    medoids: tuple[int, ...]
+    groups: tuple[Group, ...]
     count: ClassCount
     diagnosis: Diagnosis
     representation: str

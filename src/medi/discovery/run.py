@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -52,6 +53,7 @@ class Arguments:
     device: str = "auto"
     export: bool = False
     features: tuple[Path, ...] = ()
+    only_novel: bool = False
 
     def as_facts(self, encoder: Encoder) -> dict[str, Any]:
         """As JSON-able values, by which an unfinished run is recognised; folders and files in full."""
@@ -69,9 +71,11 @@ class Arguments:
         for name, value in asdict(self).items():
             if name == "features":
                 words += [word for file in self.features for word in ("--features", str(file))]
-            elif name != "export" and value is not None:
+            elif isinstance(value, bool):
+                words += [f"--{name.replace('_', '-')}"] if value else []
+            elif value is not None:
                 words += [f"--{name}", str(value)]
-        return shlex.join([*words, "--export"] if self.export else words)
+        return shlex.join(words)
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,8 @@ def _find(arguments: Arguments, folders: Folders, encoder: Encoder, context: Con
         method=arguments.method,
         network=encoder.network or DiscoveryConfig.network,
         augmentation=PHOTO,
+        only_novel=arguments.only_novel,
+        noun="picture",
     )
     discovery, recogniser = discover_groups(inputs.known, inputs.novel.arrays, config, context)
     return _Found(inputs, discovery, recogniser, read_at)
@@ -178,7 +184,7 @@ def _find(arguments: Arguments, folders: Folders, encoder: Encoder, context: Con
 def _too_many(novel: int) -> str:
     return (
         f"the groups were found among {MOST_GROUPED:,} of the {novel:,} novel photos, drawn at random; each of the "
-        "others joined the nearest group. A class with few photos among so many may have been missed."
+        "others joined what it fits best. A class with few photos among so many may have been missed."
     )
 
 
@@ -204,7 +210,7 @@ def _facts(
 ) -> dict[str, Any]:
     """What `discovery.json` says."""
     packages = ("torch", "numpy", "scikit-learn", "pillow", *filter(None, [encoder.package]))
-    paths, labels = inputs.novel.paths, discovery.labels
+    paths = inputs.novel.paths
     facts: dict[str, Any] = output.plain(
         {
             "arguments": arguments.as_facts(encoder),
@@ -230,13 +236,21 @@ def _facts(
             "representation": {"used": discovery.representation, "scores": dict(discovery.representation_scores)},
             "groups": [
                 {
-                    "cluster": group,
-                    "photos": labels.count(group),
-                    "typical": paths[medoid],
-                    "nearest_known": [asdict(neighbour) for neighbour in discovery.neighbours[group]],
+                    "cluster": number,
+                    "photos": group.items,
+                    "typical": paths[group.medoid],
+                    "confidence": group.confidence,
+                    "together": group.together,
+                    "verdict": group.verdict,
+                    "sibling": group.sibling,
+                    "sibling_probability": group.sibling_probability,
+                    "nearest_known": list(group.neighbours),
                 }
-                for group, medoid in enumerate(discovery.medoids)
+                for number, group in enumerate(discovery.groups)
             ],
+            "kinds": {kind: discovery.kinds.count(kind) for kind in ("novel", "known", "alone")},
+            "known_photos_found": dict(sorted(Counter(name for name in discovery.known if name).items())),
+            "alone": discovery.kinds.count("alone"),
             "known_classes": inputs.known.n_classes,
             "known_photos": len(inputs.known),
             "novel_photos": len(paths),

@@ -51,7 +51,8 @@ class DiscoveryConfig:
         sampler: How training tasks are drawn, for methods that train on tasks.
         augmentation: Changes of an image that leave its class alone; vectors are not changed.
         features: What the vectors are called in reports.
-        resamples: How often the grouping is repeated on part of the items, to see whether it is stable.
+        only_novel: Whether the pool holds nothing of known classes and no one-offs.
+        noun: What an item is called in reports.
     """
 
     classes: int | Literal["auto"] = "auto"
@@ -61,7 +62,8 @@ class DiscoveryConfig:
     sampler: str = "cata"
     augmentation: Augmentation = field(default_factory=Augmentation)
     features: str = "encoder"
-    resamples: int = 20
+    only_novel: bool = True
+    noun: str = "item"
 
     def __post_init__(self) -> None:
         if self.classes != "auto" and (not isinstance(self.classes, int) or self.classes < 1):

@@ -1,0 +1,75 @@
+"""What a class is: a place, and items scattered round about about it equally in all directions.
+
+Points are centred and scaled so that their mean squared length is 1. The places of classes have the part `share` of
+that, the scatter inside a class the rest. The evidence of a group says how much better its items fit one common place
+than one each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ClassModel:
+    """How items of one class relate; each field may be an array, to try many settings at once.
+
+    Attributes:
+        share: Mean inner product of two items of one class, 0 to 1.
+        dimensions: How many independent directions the points have: how much each inner product counts.
+        log_new: Logarithm of the prior odds of one group more.
+        evenness: Above 0; the larger, the less a large group attracts further items.
+    """
+
+    share: Any
+    dimensions: Any
+    log_new: Any = -4.0
+    log_alone: Any = -4.0
+    evenness: float = 3.0
+
+    def evidence(self, n: Any, squares: Any) -> Any:
+        """Logarithm of the evidence that n items with a vector sum of that squared length are of one class."""
+        odds = self.share / (1 - self.share)
+        fit = squares * odds / ((1 - self.share) * (1 + n * odds))
+        return self.dimensions / 2 * (fit - np.log1p(n * odds))
+
+    def log_prior(self, n: Any) -> Any:
+        """Of a group of n items: `log_new`, and the ways in which the items may have come together."""
+        return self.log_new + gammaln(n + self.evenness) - gammaln(1 + self.evenness)
+
+
+def log_total(weights: Floats) -> Floats:
+    """Logarithm of the sum along the last axis, which stays; scipy's takes ten times as long on small arrays."""
+    top = weights.max(-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + np.log(np.exp(weights - top).sum(-1, keepdims=True)))
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Known classes: groups that are there already.
+
+    Attributes:
+        means: (c, d), as far from the middle as the mean of items that nothing was fitted to would be.
+        counts: (c,) items behind each.
+    """
+
+    means: Floats
+    counts: Floats
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.counts)
+
+    @classmethod
+    def none(cls, width: int) -> Anchors:
+        """No known class, beside points of so many dimensions."""
+        return cls(np.zeros((0, width)), np.zeros(0))

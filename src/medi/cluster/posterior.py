@@ -1,0 +1,281 @@
+"""A posterior over groupings, with known classes as groups that are already there.
+
+The groupings are those that Ward's tree of the items and the known classes allows: every group is a branch of it. Sums
+over all of them are exact, because both evidence and prior of a grouping are products over its groups. A branch may be
+a novel group, a known class with some items (it then holds exactly one known class), or a single item alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medi.cluster.class_model import Anchors, ClassModel, Floats, log_total
+from medi.cluster.ward import Tree, weighted_ward
+
+Ints = NDArray[np.int64]
+
+ALONE = -1
+"""The label of an item that is in no group. Items of known class c have the label `known_label(c)`."""
+
+
+def known_label(c: int) -> int:
+    """The label of items of known class c; groups have labels from 0 on."""
+    return -2 - c
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The branches of a tree of items and known classes, leaves first.
+
+    Attributes:
+        tree: Its leaves are the n items, and after them the known classes.
+        items: (b,) items in each branch.
+        single: (b,) whether a branch is one item without copies.
+        known: (b,) known classes in each.
+        only: (b,) the known class of a branch that has one; otherwise -1.
+        counts: (b,) items in each branch, those behind its known class among them.
+        squares: (b,) squared length of their sum.
+        before: (b, 2) count and squared length of the known class of a branch alone.
+    """
+
+    tree: Tree
+    items: Ints
+    single: NDArray[np.bool_]
+    known: Ints
+    only: Ints
+    counts: Floats
+    squares: Floats
+    before: Floats
+
+    @classmethod
+    def of(cls, points: Floats, anchors: Anchors, copies: Ints | None = None) -> Branches:
+        """The branches of Ward's tree of points (n, d), of which there may be copies (n,), and known classes."""
+        n, c = len(points), len(anchors)
+        tree = weighted_ward(np.concatenate([points, anchors.means]), np.concatenate([np.ones(n), anchors.counts]))
+        leaves = n + c
+        sums = np.zeros((2 * leaves - 1, points.shape[1]))
+        sums[:n], sums[n:leaves] = points, anchors.means * anchors.counts[:, None]
+        items, known, only = (np.zeros(2 * leaves - 1, np.int64) for _ in range(3))
+        items[:n], known[n:leaves], only[:], only[n:leaves] = 1, 1, -1, np.arange(c)
+        counts = np.ones(2 * leaves - 1)
+        counts[n:leaves] = anchors.counts
+        for number, (a, b) in enumerate(tree.pairs):
+            v = leaves + number
+            sums[v], items[v], known[v], counts[v] = sums[a] + sums[b], items[a] + items[b], known[a] + known[b], 0
+            counts[v] = counts[a] + counts[b]
+            only[v] = max(only[a], only[b]) if known[v] == 1 else -1
+        squares = np.square(sums).sum(1)
+        before = np.zeros((len(squares), 2))
+        before[known == 1] = np.stack([anchors.counts, squares[n:leaves]], 1)[only[known == 1]]
+        single = (items == 1) & (known == 0)
+        if copies is not None:
+            single[:n] &= copies == 1
+        return cls(tree, items, single, known, only, counts, squares, before)
+
+    def log_weights(self, model: ClassModel, log_rate: float | Floats, *, singles: bool) -> Floats:
+        """Weight (..., b) of each branch as one group; `log_rate`: what an item of a known class counts by itself."""
+        prior = model.log_prior(self.items)
+        if not singles:
+            prior = np.where(self.single, model.log_alone, prior)
+        new = model.evidence(self.items, self.squares) + prior
+        joined = model.evidence(self.counts, self.squares) - model.evidence(*self.before.T) + self.items * log_rate
+        return np.where(self.known == 0, new, np.where(self.known == 1, joined, -np.inf))
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior over the groupings of one tree under one or several settings.
+
+    Attributes:
+        branches: Of the tree.
+        weights: (s, b) logarithm of the weight of each branch as one group.
+        degree: (b,) 1 where a branch as one group counts as a group, 0 for known classes and items alone.
+        ways: For each branch, (s, k + 1) logarithm of the weight of all its groupings into 0 to k groups.
+    """
+
+    branches: Branches
+    weights: Floats
+    degree: Ints
+    ways: list[Floats]
+
+    @classmethod
+    def of(
+        cls,
+        branches: Branches,
+        model: ClassModel,
+        log_rate: float | Floats = 0.0,
+        *,
+        singles: bool,
+        most: int,
+        total: Callable[..., Floats] = np.logaddexp,
+    ) -> Posterior:
+        """Add up the weights of all groupings.
+
+        Args:
+            branches: Of the tree.
+            model: What a class is; arrays (s, 1) in it try s settings at once.
+            log_rate: Of an item in a known class, beside the evidence; may be (s, 1).
+            singles: Whether a single item counts as a group; otherwise it is alone.
+            most: Largest number of groups that is considered.
+            total: How weights of alternatives are joined; `numpy.maximum` leads to the best grouping instead.
+        """
+        weights = np.atleast_2d(branches.log_weights(model, log_rate, singles=singles))
+        counted = (branches.known == 0) & (singles | ~branches.single)
+        degree = counted.astype(np.int64)
+        leaves = branches.tree.points
+        ways = [_as_one(weights[:, v], int(degree[v]), 1) for v in range(leaves)]
+        for number, (a, b) in enumerate(branches.tree.pairs):
+            v = leaves + number
+            small, large = sorted((ways[a], ways[b]), key=lambda part: part.shape[1])
+            found = _as_one(weights[:, v], int(degree[v]), min(most + 1, small.shape[1] + large.shape[1] - 1))
+            for k in range(small.shape[1]):
+                width = min(large.shape[1], found.shape[1] - k)
+                if width > 0 and np.isfinite(small[:, k]).any():
+                    part = found[:, k : k + width]
+                    total(part, small[:, k : k + 1] + large[:, :width], out=part)
+            ways.append(found)
+        return cls(branches, weights, degree, ways)
+
+    def numbers(self) -> Floats:
+        """Probability (s, k + 1) of each number of groups."""
+        ways = self.ways[-1]
+        return np.asarray(np.exp(ways - log_total(ways)))
+
+    def branch_probabilities(self, numbers: Floats, setting: int = 0) -> Floats:
+        """Probability (b,) that each branch is one group, where the number of groups has probabilities (k + 1,)."""
+        leaves, ways = self.branches.tree.points, [part[setting] for part in self.ways]
+        share = [np.zeros(len(part)) for part in ways]  # probability of each number of groups inside a branch
+        share[-1][: len(numbers)] = numbers[: len(ways[-1])]
+        found = np.zeros(len(ways))
+        for v in range(len(ways) - 1, leaves - 1, -1):
+            a, b = self.branches.tree.pairs[v - leaves]
+            as_one, own = int(self.degree[v]), self.weights[setting, v]
+            for k in np.flatnonzero(share[v] > 1e-12):
+                split, weight = self._splits(ways[a], ways[b], int(k))
+                single = own if k == as_one else -np.inf
+                top = max(single, weight.max(initial=-np.inf))
+                if top == -np.inf:
+                    continue
+                parts, alone = np.exp(weight - top), float(np.exp(single - top))
+                scale = share[v][k] / (parts.sum() + alone)
+                found[v] += alone * scale
+                share[a][split] += parts * scale
+                share[b][k - split] += parts * scale
+        for v in range(leaves):
+            found[v] = share[v].sum()
+        return found
+
+    def draw(self, number: int, setting: int = 0, generator: np.random.Generator | None = None) -> Ints:
+        """Labels (n,) of a grouping into so many groups: drawn at random, or the best one without a generator.
+
+        The best one needs a posterior made with `total=numpy.maximum`.
+        """
+        branches, leaves = self.branches, self.branches.tree.points
+        n = int(branches.items[:leaves].sum())
+        labels, groups, stack = np.full(leaves, ALONE), 0, [(len(self.ways) - 1, number)]
+        while stack:
+            v, k = stack.pop()
+            single = self.weights[setting, v] if k == self.degree[v] else -np.inf
+            if v < leaves:
+                split, weight = np.zeros(0, np.int64), np.zeros(0)
+            else:
+                a, b = branches.tree.pairs[v - leaves]
+                split, weight = self._splits(self.ways[a][setting], self.ways[b][setting], k)
+            options = np.append(weight, single)
+            if generator is None:
+                place = int(options.argmax())
+            else:
+                chances = np.exp(options - options.max())
+                place = int(generator.choice(len(options), p=chances / chances.sum()))
+            if place < len(split):
+                stack += [(int(b), k - int(split[place])), (int(a), int(split[place]))]
+                continue
+            if branches.known[v] == 1:
+                label = known_label(int(branches.only[v]))
+            elif self.degree[v]:
+                label, groups = groups, groups + 1
+            else:
+                label = ALONE
+            labels[self._leaves_below(v)] = label
+        return labels[:n]
+
+    def _splits(self, left: Floats, right: Floats, k: int) -> tuple[Ints, Floats]:
+        """Ways to share k groups out among two branches: how many go to the first, and the weight of each way."""
+        split = np.arange(max(0, k - len(right) + 1), min(len(left) - 1, k) + 1)
+        return split, left[split] + right[k - split]
+
+    def _leaves_below(self, v: int) -> Ints:
+        leaves, found, stack = self.branches.tree.points, [], [v]
+        while stack:
+            node = stack.pop()
+            if node < leaves:
+                found.append(node)
+            else:
+                stack.extend(self.branches.tree.pairs[node - leaves].tolist())
+        return np.array(found, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """What a posterior says of single items and of pairs.
+
+    Attributes:
+        known: (n, c) probability that an item belongs to each known class.
+        alone: (n,) probability that it is in no group; 0 where single items count as groups.
+        place: (n,) where an item stands among the leaves of the tree.
+        link: (leaves - 1,) probability that a leaf and the next one are in one novel group.
+    """
+
+    known: Floats
+    alone: Floats
+    place: Ints
+    link: Floats
+
+    @classmethod
+    def of(cls, posterior: Posterior, numbers: Floats, setting: int = 0) -> Marginals:
+        """Under probabilities (k + 1,) of the number of groups."""
+        branches = posterior.branches
+        leaves, pairs = branches.tree.points, branches.tree.pairs
+        probability = posterior.branch_probabilities(numbers, setting)
+        order = branches.tree.leaf_order()
+        at = np.empty(leaves, np.int64)
+        at[order] = np.arange(leaves)
+        first, last = np.zeros(len(probability), np.int64), np.zeros(len(probability), np.int64)
+        first[:leaves] = last[:leaves] = at
+        for number, (a, b) in enumerate(pairs):
+            first[leaves + number], last[leaves + number] = min(first[a], first[b]), max(last[a], last[b])
+        known = np.zeros((leaves, int((branches.known[:leaves] == 1).sum())))
+        for v in np.flatnonzero((branches.known == 1) & (probability > 0)):
+            known[first[v] : last[v] + 1, branches.only[v]] += probability[v]
+        together = np.where(branches.known == 0, probability, 0.0)  # that a branch is inside of a novel group
+        link = np.zeros(max(leaves - 1, 0))
+        for number in range(len(pairs) - 1, -1, -1):
+            a, b = pairs[number]
+            together[a] += together[leaves + number]
+            together[b] += together[leaves + number]
+            link[min(last[a], last[b])] = together[leaves + number]
+        n = int(branches.items[:leaves].sum())
+        alone = np.where(posterior.degree[:n] == 0, probability[:n], 0.0)
+        return cls(known[at[:n]], alone, at[:n], link)
+
+    def together(self, some: Ints) -> Floats:
+        """Probability (s, s) that two of some items are in one novel group; 1 for an item and itself."""
+        order = np.argsort(self.place[some], kind="stable")
+        places = self.place[some][order]
+        found = np.ones((len(some), len(some)))
+        if len(some) > 1:
+            steps = np.minimum.reduceat(np.append(self.link, 0.0), places)[:-1]
+            for i in range(len(some) - 1):
+                found[order[i], order[i + 1 :]] = found[order[i + 1 :], order[i]] = np.minimum.accumulate(steps[i:])
+        return found
+
+
+def _as_one(weight: Floats, degree: int, length: int) -> Floats:
+    """Ways (s, max(length, degree + 1)) of a branch that is one group."""
+    ways = np.full((len(weight), max(length, degree + 1)), -np.inf)
+    ways[:, degree] = weight
+    return ways

@@ -1,0 +1,80 @@
+"""With fewer than four known classes nothing can be rehearsed: usual settings, and confidence that does not pretend."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from medi.cluster.class_model import Anchors, ClassModel, Floats
+from medi.cluster.moves import Places
+from medi.cluster.posterior import Branches, Ints, Posterior
+from medi.discovery.grouping import Wanted, group_points
+from medi.discovery.recognition import Recognition, curve, lead
+from medi.discovery.rehearsal import SHARPNESS, USUAL_SCALE, Rehearsed
+from medi.discovery.trust import GUESS, untested
+
+SHARES = np.array([0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
+"""How alike items of a class may be; without known classes, the evidence of the pool chooses."""
+WIDE = 0.35
+"""How far the number of groups may be off, in logarithms."""
+MOST_TRIED = 300
+"""Items of the pool that the choice is made with."""
+
+
+def unrehearsed(points: Floats, known: Floats, labels: Ints, wanted: Wanted) -> Rehearsed:
+    """Usual settings, as far as a few known classes and the pool itself can set them.
+
+    Args:
+        points: (n, d) the pool.
+        known: (m, d) items of known classes; may be none.
+        labels: (m,) their classes.
+        wanted: What will be asked of the grouping.
+    """
+    if not len(points):  # nothing will be grouped: only known classes are recognised
+        points = known
+    every = np.concatenate([points, known])[: 4 * MOST_TRIED]
+    covariance = np.cov(every.T, bias=True).reshape(every.shape[1], -1) if len(every) > 1 else np.eye(points.shape[1])
+    trace = float(np.trace(covariance))
+    dimensions = SHARPNESS * (trace**2 / float(np.square(covariance).sum()) if trace > 0 else 1.0)
+    share = _alike(known, labels)
+    if share is None:
+        share = _likeliest_share(points[:MOST_TRIED], dimensions)
+    model = ClassModel(share, dimensions)
+    grouped = group_points(points, Anchors.none(points.shape[1]), model, Wanted(wanted.k, True), spread=WIDE)
+    leads = _own_leads(points, grouped.labels, model)
+    recognition = Recognition(0.25, 0.0, curve(leads), np.zeros(0), GUESS)
+    return Rehearsed(model, 1.0, WIDE, untested(), recognition, (float("nan"), float("nan")))
+
+
+def _alike(known: Floats, labels: Ints) -> float | None:
+    """The usual part of the mean inner product of two items of one known class; None without two such items."""
+    total = pairs = 0.0
+    for c in np.unique(labels):
+        mine = known[labels == c]
+        total += float(np.square(mine.sum(0)).sum() - np.square(mine).sum())
+        pairs += len(mine) * (len(mine) - 1)
+    return float(np.clip(USUAL_SCALE * total / pairs, 0.02, 0.98)) if pairs else None
+
+
+def _likeliest_share(points: Floats, dimensions: float) -> float:
+    """The share under which the pool itself is likeliest, over all groupings of its tree."""
+    branches = Branches.of(points, Anchors.none(points.shape[1]))
+    model = ClassModel(SHARES[:, None], dimensions)
+    total = Posterior.of(branches, model, singles=True, most=len(points)).ways[-1]
+    # The scatter of single items is part of the model: a larger share leaves less of it.
+    scatter = len(points) * dimensions / 2 * np.log1p(-SHARES)
+    lengths = float(np.square(points).sum()) * dimensions / 2 * SHARES / (1 - SHARES)
+    return float(SHARES[(np.logaddexp.reduce(total, axis=1) - scatter - lengths).argmax()])
+
+
+def _own_leads(points: Floats, labels: Ints, model: ClassModel) -> Floats:
+    """Lead over "none" of some items in the best group, their own taken without them."""
+    places = Places.of(points, labels, Anchors.none(points.shape[1]))
+    found = []
+    for point, own in zip(points[:MOST_TRIED], labels[:MOST_TRIED], strict=True):
+        rest = Places(places.sums.copy(), places.counts.copy(), places.groups)
+        rest.sums[own] -= point
+        rest.counts[own] -= 1
+        scores = rest.all_scores(point[None], model)
+        scores[0, :-1][rest.counts == 0] = -np.inf
+        found.append(float(lead(scores)[0]))
+    return np.array(found)
