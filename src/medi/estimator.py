@@ -97,10 +97,10 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """The nearest known class or group of each item (n,), numbered like `labels_`."""
         check_is_fitted(self)
-        nearest = self.recogniser_.nearest(self._items(X, reset=False)).numpy()
+        nearest = self.recogniser_.nearest(self._items(X, reset=False))
         k, known = self.n_classes_, len(self.classes_)
         # The recogniser numbers groups first.
-        return np.where(nearest < k, nearest + known, nearest - k)
+        return np.asarray(np.where(nearest < k, nearest + known, nearest - k))
 
     def recognise(self, X: ArrayLike) -> list[Recognised]:
         """Recognise each item as a discovered group, a known class, or none of these, which `predict` never answers."""

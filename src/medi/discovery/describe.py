@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from medi.discovery.verdict import Figures, diagnosis_of, group_verdict
 
 if TYPE_CHECKING:
     from medi.discovery.discover import Found
+
+Each = TypeVar("Each")
 
 NEAREST_NAMED = 3
 """Most similar known classes named for each group."""
@@ -77,14 +79,20 @@ def as_found(discovery: Discovery, recogniser: Recogniser, place: Ints) -> tuple
         for number, before in enumerate(old.tolist())
     ]
 
-    def each(values: tuple[object, ...]) -> tuple:  # type: ignore[type-arg]
+    def each(values: tuple[Each, ...]) -> tuple[Each, ...]:
         return tuple(values[i] for i in place.tolist())
 
-    every = {
-        name: each(getattr(discovery, name))
-        for name in ("kinds", "known", "confidence", "doubtful", "nearest_known", "positions")
-    }
-    whole = replace(discovery, labels=tuple(numbered.tolist()), groups=tuple(groups), **every)
+    whole = replace(
+        discovery,
+        kinds=each(discovery.kinds),
+        labels=tuple(numbered.tolist()),
+        known=each(discovery.known),
+        confidence=each(discovery.confidence),
+        doubtful=each(discovery.doubtful),
+        nearest_known=each(discovery.nearest_known),
+        groups=tuple(groups),
+        positions=each(discovery.positions),
+    )
     return whole, recogniser.renumbered(old)
 
 

@@ -66,12 +66,8 @@ def join_groups(
             for item, place in zip(part.tolist(), recogniser.scores(points)[:, k:-1].argmax(1).tolist(), strict=True):
                 nearest[item] = names[place]
     for number, item in enumerate(drawn.tolist()):
-        kinds[item], labels[item], known[item] = (
-            discovery.kinds[number],
-            discovery.labels[number],
-            discovery.known[number],
-        )
-        confidence[item] = discovery.confidence[number]
+        kinds[item], labels[item] = discovery.kinds[number], discovery.labels[number]
+        known[item], confidence[item] = discovery.known[number], discovery.confidence[number]
     positions[drawn] = torch.tensor(discovery.positions, dtype=torch.float64)
     groups = tuple(replace(group, medoid=int(drawn[group.medoid])) for group in discovery.groups)
     whole = replace(
