@@ -83,40 +83,84 @@ def discover_groups(
         context: Device, seed, folder for checkpoints and progress.
     """
     known = in_order(_checked(known, pool, config))
+    learnt = learn(known, pool, config, context)
+    wanted = Wanted(None if config.classes == "auto" else config.classes, config.only_novel or not len(known))
+    items, copies, place = unique_items(pool)
+    drawn = draw(len(items), context.seed)
+    if not len(pool):
+        rehearsed = _rehearsed(learnt, np.zeros((0, 1)), wanted, context)
+        return nothing(known, learnt.choice, learnt.representation, _anchors(learnt, rehearsed.shrink), rehearsed)
+    found = find_groups(learnt, items[drawn], copies[drawn], wanted, context)
+    found = _by_method(found, items[drawn], learnt, config, wanted, context)
+    discovery, recogniser = _described(found, learnt, items[drawn], config, context)
+    if len(drawn) < len(items):
+        discovery, recogniser = join_groups(discovery, recogniser, items, drawn, only_novel=wanted.only_novel)
+    return as_found(discovery, recogniser, place)
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What known classes taught.
+
+    Attributes:
+        known: Their items.
+        choice: What held-out known classes chose.
+        representation: What items are compared by.
+        stages: The splits as points of it; none where there are too few known classes.
+    """
+
+    known: ImageSet
+    choice: Choice
+    representation: Representation
+    stages: tuple[Stage, ...]
+
+
+def learn(known: ImageSet, pool: Tensor, config: DiscoveryConfig, context: Context) -> Learnt:
+    """Choose what items are compared by, and fit it to the known classes, or without any to the pool."""
     large = _large_classes(known, context.seed)
     choice = _choose(known, large, config, context)
     if len(known):
         representation = fit(choice.representation, known, config, context)
     else:
         representation = as_they_are(pool, config.features if pool.ndim == 2 else PIXELS).framed(pool)
-    wanted = Wanted(None if config.classes == "auto" else config.classes, config.only_novel or not len(known))
-    items, copies, place = unique_items(pool)
-    drawn = draw(len(items), context.seed)
-    stages = _stages(choice)
-    if not len(pool):
-        rehearsed = _rehearsed(stages, np.zeros((0, 1)), known, representation, wanted, context)
-        return nothing(known, choice, representation, _anchors(known, representation, rehearsed.shrink), rehearsed)
-    points = representation(items[drawn]).numpy()
+    return Learnt(known, choice, representation, tuple(_stages(choice)))
+
+
+def find_groups(learnt: Learnt, items: Tensor, copies: Ints, wanted: Wanted, context: Context) -> Found:
+    """Rehearse, and group different items (n, …), of which there are so many copies (n,)."""
+    points = learnt.representation(items).numpy()
     if wanted.k is not None:
         wanted = replace(wanted, k=min(wanted.k, len(points)))
-    with context.reporter.track("rehearsing on known classes, then grouping", 3) as tick:
-        rehearsed = _rehearsed(stages, points, known, representation, wanted, context)
+    with context.reporter.track("rehearsing on known classes, then grouping", 2) as tick:
+        rehearsed = _rehearsed(learnt, points, wanted, context)
         tick(1)
-        anchors = _anchors(known, representation, rehearsed.shrink)
-        found = _find(points, copies[drawn], anchors, rehearsed, wanted, calibrated=bool(stages), context=context)
+        anchors = _anchors(learnt, rehearsed.shrink)
+        found = _find(points, copies, anchors, rehearsed, wanted, calibrated=bool(learnt.stages), context=context)
         tick(2)
-        found = _by_method(found, items[drawn], known, choice, representation, config, wanted, context)
-        recogniser = Recogniser.of(
-            representation, points, found.grouped.labels, anchors, known.class_names, found.grouped.model,
-            rehearsed.recognition, calibrated=bool(stages),
-        )  # fmt: skip
-        novel = torch.from_numpy(found.grouped.labels > known_label(0))
-        figures = _figures(found, choice, stages, items[drawn][novel], known.n_classes, config)
-        discovery = describe(found, figures, choice, known.class_names, context.seed, config.noun)
-        tick(3)
-    if len(drawn) < len(items):
-        discovery, recogniser = join_groups(discovery, recogniser, items, drawn, only_novel=wanted.only_novel)
-    return as_found(discovery, recogniser, place)
+    return found
+
+
+def _described(
+    found: Found, learnt: Learnt, items: Tensor, config: DiscoveryConfig, context: Context
+) -> tuple[Discovery, Recogniser]:
+    recogniser = recogniser_of(found, learnt)
+    novel = torch.from_numpy(found.grouped.labels > known_label(0))
+    figures = _figures(found, learnt, items[novel], config)
+    return describe(found, figures, learnt.choice, learnt.known.class_names, context.seed, config.noun), recogniser
+
+
+def recogniser_of(found: Found, learnt: Learnt) -> Recogniser:
+    """What recognises further items of the groups and the known classes."""
+    return Recogniser.of(
+        learnt.representation,
+        found.points,
+        found.grouped.labels,
+        found.anchors,
+        learnt.known.class_names,
+        found.grouped.model,
+        found.rehearsed.recognition,
+        calibrated=found.calibrated,
+    )
 
 
 def _checked(known: ImageSet, pool: Tensor, config: DiscoveryConfig) -> ImageSet:
@@ -186,27 +230,22 @@ def _stages(choice: Choice) -> list[Stage]:
     return stages
 
 
-def _rehearsed(
-    stages: list[Stage],
-    points: Floats,
-    known: ImageSet,
-    representation: Representation,
-    wanted: Wanted,
-    context: Context,
-) -> Rehearsed:
-    if stages:
-        return rehearse(stages, max(len(points), 4), wanted, context.seed)
+def _rehearsed(learnt: Learnt, points: Floats, wanted: Wanted, context: Context) -> Rehearsed:
+    if learnt.stages:
+        return rehearse(learnt.stages, max(len(points), 4), wanted, context.seed)
+    known, represent = learnt.known, learnt.representation
     few = thin(known.labels, MOST_KNOWN, torch.Generator().manual_seed(0)) if len(known) else torch.arange(0)
-    old = representation(known.images[few]).numpy() if len(few) else points[:0]
+    old = represent(known.images[few]).numpy() if len(few) else points[:0]
     return unrehearsed(points.reshape(len(points), old.shape[1]), old, known.labels[few].numpy(), wanted)
 
 
-def _anchors(known: ImageSet, representation: Representation, shrink: float) -> Anchors:
+def _anchors(learnt: Learnt, shrink: float) -> Anchors:
+    known, represent = learnt.known, learnt.representation
     if not known.n_classes:
-        blank = torch.zeros(1, *representation.shape, dtype=torch.uint8 if len(representation.shape) > 1 else None)
-        return Anchors.none(representation(blank).shape[1])
+        blank = torch.zeros(1, *represent.shape, dtype=torch.uint8 if len(represent.shape) > 1 else None)
+        return Anchors.none(represent(blank).shape[1])
     counts = torch.bincount(known.labels, minlength=known.n_classes).double()
-    return Anchors(shrink * class_means(known, representation).numpy(), counts.numpy())
+    return Anchors(shrink * class_means(known, represent).numpy(), counts.numpy())
 
 
 def _find(
@@ -263,19 +302,13 @@ def _count(numbers: Floats, grouped: Grouped, wanted: Wanted, *, calibrated: boo
 
 
 def _by_method(
-    found: Found,
-    items: Tensor,
-    known: ImageSet,
-    choice: Choice,
-    representation: Representation,
-    config: DiscoveryConfig,
-    wanted: Wanted,
-    context: Context,
+    found: Found, items: Tensor, learnt: Learnt, config: DiscoveryConfig, wanted: Wanted, context: Context
 ) -> Found:
     """The groups as the method itself makes them, where it has a way of its own; numbers and kinds stay."""
     trains = method_of(config.method).trains_on_observations
     own = configured_method(config, context.device, vectors=items.ndim == 2).own_grouping()
     novel = np.flatnonzero(found.grouped.labels >= 0)
+    known, representation = learnt.known, learnt.representation
     if trains and known.n_classes < 2:
         raise InputError(f"method {config.method} learns from known classes: give two or more, or use mp or kmeans.")
     if (own is None and not trains) or not len(novel):
@@ -301,25 +334,23 @@ def _by_method(
     return _judged(replace(found, grouped=replace(found.grouped, labels=changed), count=count), wanted)
 
 
-def _figures(
-    found: Found, choice: Choice, stages: list[Stage], novel: Tensor, known_classes: int, config: DiscoveryConfig
-) -> Figures:
+def _figures(found: Found, learnt: Learnt, novel: Tensor, config: DiscoveryConfig) -> Figures:
     """What the verdict rests on."""
     rehearsed, spread = (None if np.isnan(value) else value for value in found.rehearsed.right)
     return Figures(
         expected=float(found.confidence.mean()),
         rehearsed=rehearsed,
         rehearsed_spread=spread,
-        gain=choice.gain,
-        gain_spread=choice.spread,
-        distance=distance_from_known(choice.splits, novel),
-        overlap=largest_overlap(stages[:2]),
+        gain=learnt.choice.gain,
+        gain_spread=learnt.choice.spread,
+        distance=distance_from_known(learnt.choice.splits, novel),
+        overlap=largest_overlap(learnt.stages[:2]),
         known_share=float((found.grouped.labels <= known_label(0)).mean()),
         low=found.count.low,
         k=found.count.k,
         high=found.count.high,
         number_given=config.classes != "auto",
         calibrated=found.calibrated,
-        known_classes=known_classes,
+        known_classes=learnt.known.n_classes,
         items=len(found.points),
     )
