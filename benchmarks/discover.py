@@ -1,268 +1,222 @@
-"""How long `medi discover` takes from photos to report, and what its choices of speed are worth.
+"""How right `medi discover` is, and how right it is about how right it is.
 
-    python benchmarks/discover.py [--only whole,reading,…] [--threads 2] [--photos 400] [--out FILE.json]
+    python benchmarks/discover.py --out results/discover/draws.jsonl [--photos FOLDER] [--sets cifar100,…] [--draws 20]
 
-whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
-         and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
-reading  photos a second from files to cached features, by torch, by ONNX Runtime, in 8-bit integers, and on a GPU.
-integers what 8-bit integers cost in ACC, the number of groups given.
-cold     so many known photos (--photos) that were never read, stopped by Ctrl-C on the way and continued.
-decode   the same photos decoded and cut by one thread, by two, and by two processes.
+Sets: photos in class folders (--photos, one subfolder a class), CIFAR-100 and Omniglot images (`medi data fetch`), all
+by the default encoder; letters and digits as pixels. A draw has up to 20 known classes of up to 20 items and 5 or 20
+novel classes of 5 items, or of 1 to 10. Three pools are grouped: `only` the novel items, and it is said that they are
+all; the same without saying so (`pure`); and `mixed`, with as many items of known classes and up to 10 one-offs.
 
-Needs CIFAR-100 (`medi data fetch cifar100`). Gives wall-clock and processor seconds and the machine's load; on a busy
-machine, read the processor seconds. `command.py` says how commands are measured.
+One row a draw and pool: the number of groups and its interval, ACC with the number found and given, ACC of Ward's
+method on whitened features, calibration, what was found of known classes, one-offs, and further items. The engine of an
+earlier commit runs on the same draws (`--earlier COMMIT`, taken out of git; empty to leave it out). Rows that are there
+already are not made again. `results/render.py` makes the tables.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
-from io import BytesIO
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time, sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
-from command import run_medi
-from PIL import Image
-from script import Parser, positive, run, some_of, write_json
-from torch import Tensor
-from torch.nn.functional import cosine_similarity
+from discover_draws import Draw, Source, draw, sources
+from numpy.typing import NDArray
+from script import Parser, positive, run, some_of
 
-from medi.data.benchmarks import load
-from medi.data.imageset import ImageSet
-from medi.discovery.discover import discover_groups
-from medi.discovery.training import DiscoveryConfig
-from medi.metrics import acc as score
-from medi.photos.cache import PhotoCache
-from medi.photos.decode import Cut, decoding, read_photo
-from medi.photos.encode_folder import read_photos
-from medi.photos.encoders import DEFAULT, INT8, load_encoder
-from medi.photos.lite0 import by_torch, network
+from medi.bench.run import describe_run
+from medi.cluster.ward import ward
+from medi.discovery.canonical import in_order, unique_items
+from medi.discovery.discover import DiscoveryConfig, Found, Learnt, find_groups, learn, recogniser_of
+from medi.discovery.grouping import Wanted, right_lines
+from medi.discovery.held_out import WHITENED, fit
+from medi.metrics import acc
 from medi.runtime.context import Context
-from medi.runtime.devices import describe_device
-from medi.runtime.progress import Silent
+from medi.runtime.files import append_to_journal, make_folder, read_journal
+from medi.runtime.progress import Reporter
 
-PARTS = ["whole", "reading", "integers", "cold", "decode"]
-CPU = torch.device("cpu")
-SIZE = (500, 400)
-
-
-def photo(pixels: Tensor, generator: np.random.Generator) -> Image.Image:
-    """A JPEG-sized photo of a small image (3, h, w): enlarged, with grain so that it compresses like one."""
-    image = Image.fromarray(pixels.permute(1, 2, 0).numpy()).resize(SIZE, Image.Resampling.BICUBIC)
-    grained = np.asarray(image, dtype=np.int16) + generator.integers(-6, 7, (SIZE[1], SIZE[0], 1), dtype=np.int16)
-    return Image.fromarray(np.clip(grained, 0, 255).astype(np.uint8))
+SETS = ["cifar100", "omniglot", "glyphs", "digits"]
+POOLS = ("only", "pure", "mixed")
+EARLIER = "a24c678"
+BINS = 10
+"""Bins of confidence; a row has how many lines are in each, their confidence and how many are right."""
+NONE_RATES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
+CONFIG = DiscoveryConfig(method="kmeans")
+"""Without a projector, which takes longest and is nearly never kept: other methods differ in nothing else."""
 
 
-def write_photos(images: ImageSet, classes: Sequence[int], each: int, place: Callable[[str, int], Path]) -> None:
-    """The first photos of some classes."""
-    generator = np.random.default_rng(0)
-    for c in classes:
-        for number, index in enumerate((images.labels == c).nonzero().squeeze(1)[:each].tolist()):
-            path = place(images.class_names[c], number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            photo(images.images[index], generator).save(path, quality=90)
+def cases(source: Source, unequal: bool) -> Iterator[int]:
+    """Numbers of novel classes that a set has enough classes for."""
+    spare = len(np.unique(source.novel_labels)) // (2 if source.shared else 1)
+    yield from (groups for groups in (5, 20) if groups <= spare)
 
 
-def discover(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
-    """One `medi discover` in a process of its own."""
-    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
-    words = ("--known", folder / "known", "--novel", folder / "novel", "--out", folder / out, *more)
-    figures = run_medi("discover", *words, environment=environment)
-    facts = json.loads((folder / out / "discovery.json").read_text())
-    return figures | {"parts": facts["seconds"], "groups": facts["n_classes"]}
-
-
-def whole(folder: Path, threads: int) -> dict[str, Any]:
-    """From nothing, and again."""
-    benchmark = load("cifar100")
-    known, novel = benchmark.known, benchmark.novel
-    write_photos(known, range(20), 50, lambda name, i: folder / "known" / name / f"{i}.jpg")
-    write_photos(novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
-    size = sum(path.stat().st_size for path in folder.rglob("*.jpg")) / 1050
+def bins(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, list[float]]:
+    """Lines, confidence and right lines in each bin."""
+    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
     return {
-        "kB a photo": size / 1000,
-        "first run": discover(folder, "first", threads),
-        "another --classes": discover(folder, "second", threads, "--classes", "5"),
-        "another --method": discover(folder, "third", threads, "--method", "kmeans"),
+        "lines": np.bincount(place, minlength=BINS).tolist(),
+        "confidence": np.bincount(place, confidence, BINS).tolist(),
+        "right": np.bincount(place, right.astype(float), BINS).tolist(),
     }
 
 
-def reading(folder: Path, photos: int, rounds: int = 2) -> dict[str, Any]:
-    """Photos a second from files to cached features by each engine, the best of some rounds taken in turns."""
-    images = load("cifar100").known
-    write_photos(images, range(8), photos // 8, lambda name, i: folder / "photos" / name / f"{i}.jpg")
-    root = folder / "photos"
-    paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.jpg"))
-    default, cpu = load_encoder(DEFAULT, CPU), process_time
-    engines = {"torch": replace(default, encode=by_torch(network(), CPU), engine="torch")}
-    if default.engine != "torch":
-        engines |= {"ONNX Runtime": default, "ONNX Runtime, int8": load_encoder(INT8, CPU)}
-    if torch.cuda.is_available():
-        engines["torch, GPU"] = load_encoder(DEFAULT, torch.device("cuda"))
-    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
-    features = {}
-    for number in range(rounds):
-        for name, encoder in engines.items():
-            cache = PhotoCache(f"{number}-{name}", Silent(), folder / "cache")
-            start, before = perf_counter(), cpu()
-            features[name] = read_photos(root, paths, encoder, cache, Silent()).arrays
-            figures[name].append((len(paths) / (perf_counter() - start), 1000 * (cpu() - before) / len(paths)))
-    best = {name: (max(f for f, _ in found), min(c for _, c in found)) for name, found in figures.items()}
-    exact = features["torch"]
-    return {
-        name: {
-            "photos a second": fastest,
-            "cpu ms a photo": least,
-            "times torch": fastest / best["torch"][0],
-            "largest difference": float((features[name] - exact).abs().max()),
-            "mean cosine": float(cosine_similarity(features[name] - exact.mean(0), exact - exact.mean(0)).mean()),
+def novel_acc(problem: Draw, labels: NDArray[np.int64]) -> float:
+    """ACC on the novel items; those that are called known or alone are wrong."""
+    mine = (problem.truth >= 0) & ~problem.one_off
+    found = np.where(labels[mine] >= 0, labels[mine], labels.max() + 1 + np.arange(mine.sum()))
+    return acc(problem.truth[mine], found)
+
+
+def score(problem: Draw, found: Found, learnt: Learnt, place: NDArray[np.int64]) -> dict[str, Any]:
+    """One pool, grouped."""
+    labels, confidence = found.grouped.labels[place], found.confidence[place]
+    truth, known = problem.truth, problem.truth < 0
+    sizes = np.bincount(truth[~known])
+    right = right_lines(truth, labels)
+    row: dict[str, Any] = {
+        "k": found.count.k,
+        "low": found.count.low,
+        "high": found.count.high,
+        "acc": novel_acc(problem, labels),
+        "expected": float(confidence.mean()),
+        "right": float(right.mean()),
+        "bins": bins(confidence, right),
+        "classes": int((sizes > 0).sum()) if not problem.one_off.any() and not known.any() else int((sizes > 1).sum()),
+    }
+    if known.any():
+        row["known found"] = float((labels[known] == truth[known]).mean())
+        mine = ~known & ~problem.one_off
+        row["novel called known"] = float((labels[mine] <= -2).mean())
+    if problem.one_off.any():
+        row["one-offs not called known"] = float((labels[problem.one_off] >= -1).mean())
+    return row | recognition(problem, found, learnt, labels)
+
+
+def recognition(problem: Draw, found: Found, learnt: Learnt, labels: NDArray[np.int64]) -> dict[str, Any]:
+    """Further items of the novel classes, and strangers, by the rate at which belonging items may be called none."""
+    recogniser = recogniser_of(found, learnt)
+    items, classes = problem.further
+    group_of = {c: g for g, c in enumerate(_majorities(problem.truth, labels)) if c >= 0}
+    rates = {}
+    for rate in NONE_RATES:
+        answers = recogniser.recognise(items, rate)
+        pairs = zip(answers, classes.tolist(), strict=True)
+        rightly = [answer.kind == "novel" and int(answer.label) == group_of.get(c, -1) for answer, c in pairs]
+        strange = recogniser.recognise(problem.strangers, rate)
+        rates[str(rate)] = {
+            "recognised": float(np.mean(rightly)),
+            "called none": float(np.mean([a.kind == "none" for a in answers])),
+            "strangers found out": float(np.mean([a.kind == "none" for a in strange])) if strange else None,
         }
-        for name, (fastest, least) in best.items()
-    }
+    return {"further": rates}
 
 
-def integers(draws: int = 12) -> dict[str, Any]:
-    """ACC in percent with features in float32 and in 8-bit integers: 20 known classes x 30, 10 novel ones x 5."""
-    benchmark = load("cifar100")
-    known = benchmark.known.of_classes(range(20))
-    sets = {"known": _some_of_each(known, 30), "novel": _some_of_each(benchmark.novel, 20)}
-    squares = {name: _squares(images) for name, images in sets.items()}
-    acc: dict[str, list[float]] = {}
-    for name in (DEFAULT, INT8):
-        encoder = load_encoder(name, CPU)
-        points = {key: torch.cat([encoder.encode(part) for part in all_.split(8)]) for key, all_ in squares.items()}
-        found = replace(sets["known"], images=points["known"])
-        for draw in range(draws):
-            seeded = np.random.default_rng(draw)
-            classes = seeded.choice(benchmark.novel.n_classes, 10, replace=False)
-            items = torch.tensor(np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes]))
-            config = DiscoveryConfig(classes=10, method="kmeans", resamples=1)
-            groups, _ = discover_groups(found, points["novel"][items], config, Context(seed=draw))
-            acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], groups.labels))
-    lost = np.array(acc[DEFAULT]) - np.array(acc[INT8])
-    return {
-        "ACC": {name: float(np.mean(values)) for name, values in acc.items()},
-        "lost": float(lost.mean()),
-        "standard error": float(lost.std(ddof=1) / np.sqrt(draws)),
-        "draws": draws,
-    }
+def _majorities(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> list[int]:
+    """The class that each group is matched with, -1 for none."""
+    from scipy.optimize import linear_sum_assignment
+
+    both = (labels >= 0) & (truth >= 0)
+    table = np.zeros((labels.max(initial=-1) + 1, truth.max() + 1))
+    np.add.at(table, (labels[both], truth[both]), 1)
+    groups, classes = linear_sum_assignment(-table)
+    found = [-1] * len(table)
+    for g, c in zip(groups.tolist(), classes.tolist(), strict=True):
+        found[g] = c if table[g, c] else -1
+    return found
 
 
-def _some_of_each(images: ImageSet, each: int) -> ImageSet:
-    """The first images of every class, class by class."""
-    items = torch.cat([(images.labels == c).nonzero().squeeze(1)[:each] for c in range(images.n_classes)])
-    return replace(images, images=images.images[items], labels=images.labels[items])
-
-
-def _squares(images: ImageSet) -> Tensor:
-    """The middle squares (n, 3, 224, 224) of the photos that `photo` makes, through JPEG."""
-    generator, squares = np.random.default_rng(0), []
-    with decoding():
-        for pixels in images.images:
-            file = BytesIO()
-            photo(pixels, generator).save(file, "JPEG", quality=90)
-            squares.append(read_photo(file, Cut(224, fraction=0.875)).pixels)
-    return torch.from_numpy(np.stack(squares))
-
-
-def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
-    """So many known photos that nobody has read yet: stopped by Ctrl-C when a third is read, and continued."""
-    benchmark = load("cifar100")
-    write_photos(benchmark.known, range(80), photos // 80, lambda name, i: folder / "known" / name / f"{i}.jpg")
-    write_photos(benchmark.novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
-    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
-    words = ("discover", "--known", folder / "known", "--novel", folder / "novel", "--out", folder / "out")
-    command = [sys.executable, "-m", "medi", *map(str, words)]
+def measure(problem: Draw, mixed: Draw, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The three pools of one draw; `problem` is the pure one."""
+    context = Context(seed=seed)
     start = perf_counter()
-    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
-    while 128 * sum(1 for _ in (folder / "cache").rglob("*.shard")) < photos / 3:
-        if process.poll() is not None:
-            raise RuntimeError(f"medi ended with {process.returncode} before it was to be stopped")
-        sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    code, stopped = process.wait(), perf_counter() - start
-    return {
-        "photos": photos,
-        "exit code after Ctrl-C": code,
-        "seconds until then": stopped,
-        "continued": discover(folder, "out", threads),
-    }
+    learnt = learn(in_order(problem.known), problem.pool, CONFIG, context)
+    learning = perf_counter() - start
+    for pool in POOLS:
+        one = mixed if pool == "mixed" else problem
+        start = perf_counter()
+        items, copies, place = unique_items(one.pool)
+        found = find_groups(learnt, items, copies, Wanted(None, pool == "only"), context)
+        row = score(one, found, learnt, place) | {"seconds": learning + perf_counter() - start}
+        if pool == "only":
+            given = find_groups(learnt, items, copies, Wanted(len(np.unique(one.truth)), True), context)
+            row["acc given"] = novel_acc(one, given.grouped.labels[place])
+            white = fit(f"{CONFIG.features}{WHITENED}", learnt.known, CONFIG, context)
+            row["acc whitened Ward"] = acc(one.truth, ward(white(one.pool)).cut(len(np.unique(one.truth))))
+            row["representation"] = learnt.representation.name
+        yield pool, row
 
 
-def decode_one(path: Path) -> int:
-    """One photo as the default encoder gets it."""
-    with decoding(), path.open("rb") as file:
-        return read_photo(file, Cut(224, fraction=0.875)).pixels.size
-
-
-def decode(folder: Path) -> dict[str, float]:
-    """Milliseconds a photo, wall-clock, best of 3."""
-    images = load("cifar100").known
-    write_photos(images, range(10), 20, lambda name, i: folder / name / f"{i}.jpg")
-    paths = sorted(folder.rglob("*.jpg"))
-
-    def best(pool: Executor) -> float:
-        spent = []
-        for _ in range(3):
-            start = perf_counter()
-            list(pool.map(decode_one, paths))
-            spent.append(1000 * (perf_counter() - start) / len(paths))
-        return min(spent)
-
-    pools: dict[str, Callable[[], Executor]] = {
-        "one thread": lambda: ThreadPoolExecutor(1),
-        "two threads": lambda: ThreadPoolExecutor(2),
-        "two processes": lambda: ProcessPoolExecutor(2),
-    }
-    figures = {}
-    for name, make in pools.items():
-        with make() as pool:
-            list(pool.map(decode_one, paths[:8]))
-            figures[name] = best(pool)
-    return figures
+def earlier(commit: str, problems: list[tuple[str, Draw]], folder: Path) -> dict[str, dict[str, Any]]:
+    """What the engine of an earlier commit makes of the same draws, by name."""
+    archive = subprocess.run(["git", "archive", commit, "src"], check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+    for number, (_, one) in enumerate(problems):
+        np.savez(folder / f"{number}.npz", known=one.known.images, labels=one.known.labels, pool=one.pool)
+    script = Path(__file__).with_name("earlier_engine.py")
+    environment = os.environ | {"PYTHONPATH": str(folder / "src")}
+    command = [sys.executable, script, folder, str(len(problems))]
+    output = subprocess.run(command, check=True, capture_output=True, env=environment, text=True).stdout
+    answers = {}
+    for (name, one), line in zip(problems, output.splitlines(), strict=True):
+        answer = json.loads(line)
+        labels, confidence = np.array(answer.pop("labels")), np.array(answer.pop("confidence"))
+        right = right_lines(one.truth, labels)
+        sizes = np.bincount(one.truth[one.truth >= 0])
+        answers[name] = answer | {
+            "acc": novel_acc(one, labels),
+            "expected": float(confidence.mean()),
+            "right": float(right.mean()),
+            "bins": bins(confidence, right),
+            "classes": int((sizes > 0).sum()) if name == "only" else int((sizes > 1).sum()),
+        }
+    return answers
 
 
 def main(parser: Parser) -> None:
-    """Measure and print."""
-    parser.add_argument("--only", type=some_of(PARTS), default=PARTS)
-    parser.add_argument("--threads", type=positive, default=2)
-    parser.add_argument("--photos", type=positive, default=400)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    figures: dict[str, Any] = {
-        "machine": describe_device(torch.device("cpu")),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "cores": os.cpu_count(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "load before": os.getloadavg(),
-    }
-    for name in arguments.only:
-        with TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            work: dict[str, Callable[[], dict[str, Any]]] = {
-                "whole": lambda folder=folder: whole(folder, arguments.threads),
-                "reading": lambda folder=folder: reading(folder, arguments.photos),
-                "integers": integers,
-                "cold": lambda folder=folder: cold(folder, arguments.photos, arguments.threads),
-                "decode": lambda folder=folder: decode(folder),
-            }
-            figures[name] = work[name]()
-        print(json.dumps({name: figures[name]}, indent=1), flush=True)
-    figures["load after"] = os.getloadavg()
-    write_json(arguments.out, figures)
+    """Draw, group, compare."""
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--photos", type=Path, help="folder of photos, one subfolder a class")
+    parser.add_argument("--sets", type=str, default=None, help="names of sets, with commas; all unless given")
+    parser.add_argument("--draws", type=positive, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first draw")
+    parser.add_argument("--earlier", default=EARLIER)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    make_folder(options.out.parent)
+    reporter = Reporter()
+    available = sources(options.photos, reporter)
+    wanted = some_of(list(available))(options.sets) if options.sets else list(available)
+    rows = read_journal(options.out) if options.out.exists() else []
+    done = {(row["set"], row["groups"], row["sizes"], row["draw"]) for row in rows}
+    facts = describe_run(torch.device("cpu"))
+    for name in wanted:
+        source = available[name]()
+        for seed in range(options.first, options.first + options.draws):
+            for unequal in (False, True):
+                sizes = "unequal" if unequal else "equal"
+                for groups in cases(source, unequal):
+                    if (name, groups, sizes, seed) in done:
+                        continue
+                    pure = draw(source, seed, groups, unequal=unequal, mixed=False)
+                    mixed = draw(source, seed, groups, unequal=unequal, mixed=True)
+                    case = {"set": name, "groups": groups, "sizes": sizes, "draw": seed}
+                    found = [case | {"engine": "medi", "pool": pool} | row for pool, row in measure(pure, mixed, seed)]
+                    if options.earlier:
+                        with TemporaryDirectory() as folder:
+                            answers = earlier(options.earlier, [("only", pure), ("mixed", mixed)], Path(folder))
+                        found += [case | {"engine": options.earlier, "pool": p} | row for p, row in answers.items()]
+                    for row in found:
+                        append_to_journal(options.out, row | facts)
+                    summary = {row["pool"]: (row["classes"], row["k"], round(row["acc"], 2)) for row in found[:3]}
+                    print(name, groups, sizes, seed, summary, flush=True)
 
 
 if __name__ == "__main__":

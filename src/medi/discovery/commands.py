@@ -96,10 +96,10 @@ def assign(
         float,
         typer.Option(
             metavar="SHARE",
-            show_default="0.1",
+            show_default="0.05",
             help="How many photos of groups and known classes may be called none: more find out more strangers.",
         ),
-    ] = 0.1,
+    ] = 0.05,
     features: Annotated[list[Path] | None, FEATURES] = None,
     verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
@@ -111,7 +111,7 @@ def assign(
     machines (docs/cluster.md).
     """
     if not 0 <= none_rate <= 1:
-        raise InputError(f"--none-rate {none_rate} is no share of photos: give 0 to 1, such as 0.1.")
+        raise InputError(f"--none-rate {none_rate} is no share of photos: give 0 to 1, such as 0.05.")
     from medi.discovery.assign import run_assign
 
     assigned = run_assign(

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from medi.cluster.class_model import Anchors, Floats
-from medi.cluster.moves import responsibilities
 from medi.cluster.posterior import Ints, known_label
 from medi.cluster.ward import by_size
 from medi.data.imageset import ImageSet
@@ -24,7 +23,7 @@ from medi.discovery.held_out import PIXELS, Choice, candidate_names, choose, eno
 from medi.discovery.large_pools import MOST_GROUPED, draw, join_groups
 from medi.discovery.points import MOST_KNOWN, thin
 from medi.discovery.recogniser import Recogniser
-from medi.discovery.rehearsal import LEVEL, Rehearsed, Stage, lines, rehearse
+from medi.discovery.rehearsal import LEVEL, Rehearsed, Stage, lines, own_places, rehearse
 from medi.discovery.representations import Representation, as_they_are, chunks, class_means
 from medi.discovery.result import ClassCount, Discovery
 from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
@@ -259,7 +258,15 @@ def _find(
     context: Context,
 ) -> Found:
     """Group the points; the largest group is 0."""
-    grouped = group_points(points, anchors, rehearsed.model, wanted, spread=rehearsed.spread, copies=copies)
+    grouped = group_points(
+        points,
+        anchors,
+        rehearsed.model,
+        wanted,
+        spread=rehearsed.spread,
+        mistaken=rehearsed.mistaken,
+        copies=copies,
+    )
     numbers = blurred(grouped.numbers, rehearsed.spread) if wanted.k is None else grouped.numbers
     count = _count(numbers, grouped, wanted, calibrated=calibrated)
     if not count.certain:
@@ -276,11 +283,7 @@ def _judged(found: Found, wanted: Wanted) -> Found:
     grouped = replace(grouped, labels=labels)
     asked = replace(wanted, k=None if wanted.k is None else found.count.k)
     sampled = lines(grouped, asked, rehearsed.spread, DRAWS, np.random.default_rng(0))
-    anchors = Anchors.none(found.points.shape[1]) if wanted.only_novel else found.anchors
-    power = np.array([rehearsed.trust.temperature])
-    own = responsibilities(
-        found.points, labels, anchors, grouped.model, grouped.rates.known, power, singles=wanted.singles
-    )
+    own = own_places(found.points, grouped, np.array([rehearsed.trust.temperature]), wanted)
     return replace(found, grouped=grouped, confidence=rehearsed.trust(sampled, own[:, 0]))
 
 

@@ -18,10 +18,12 @@ from medi.cluster.ward import weighted_ward
 
 KNOWN_PENALTY = -4.0
 """Log odds against an item being of a known class, beside its evidence and the share of such items in the pool."""
-ALONE_ODDS = 1.0
+ALONE_ODDS = 0.0
 """Log odds for an item being alone, beside its evidence and the number of such items in the pool."""
 SHARE_ROUNDS = 4
 """Rounds in which the shares of known and lone items are estimated."""
+MARGIN, DOUBT = 1.25, 0.02
+"""A pool holds nothing known where at most so many times the items that rehearsals mistook look known, and so many."""
 HALF = 0.5
 """Items that each share is estimated with beside those found: no share is ever zero."""
 ALL_NUMBERS, PART = 400, 20
@@ -46,6 +48,7 @@ class Grouped:
         numbers: (k + 1,) probability of each number of groups, before its rehearsed error is added.
         rates: Of known and lone items.
         model: What a class is, with the rate of lone items in it.
+        anchors: The known classes that items may belong to; none where the pool holds nothing known.
     """
 
     labels: Ints
@@ -53,6 +56,7 @@ class Grouped:
     numbers: Floats
     rates: Rates
     model: ClassModel
+    anchors: Anchors
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ def group_points(
     wanted: Wanted,
     *,
     spread: float = 0.0,
+    mistaken: float = 0.0,
     copies: Ints | None = None,
 ) -> Grouped:
     """Group points (n, d) whose mean squared length is about 1.
@@ -90,17 +95,23 @@ def group_points(
         model: What a class is.
         wanted: Number and kind of groups.
         spread: How far the number of groups was off in rehearsals, in logarithms.
+        mistaken: Share of novel items that rehearsals took for known. Where hardly more of the pool look known, it
+            is taken to hold nothing known.
         copies: (n,) how many copies of each point there are.
     """
     if wanted.only_novel:
         anchors = Anchors.none(points.shape[1])
     branches = Branches.of(points, anchors, copies)
-    model, posterior, rates = _estimate_rates(branches, anchors, model, wanted)
+    model, posterior, rates, known = _estimate_rates(branches, anchors, model, wanted)
+    if len(anchors) and mistaken > 0 and known <= len(points) * (MARGIN * mistaken + DOUBT):
+        anchors = Anchors.none(points.shape[1])
+        branches = Branches.of(points, anchors, copies)
+        model, posterior, rates, _ = _estimate_rates(branches, anchors, model, wanted)
     numbers = posterior.numbers()[0]
     k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
     labels = _cut(points, branches, posterior, model, rates, wanted, k)
     labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles)
-    return Grouped(labels, posterior, numbers, rates, model)
+    return Grouped(labels, posterior, numbers, rates, model, anchors)
 
 
 def blurred(numbers: Floats, spread: float) -> Floats:
@@ -157,8 +168,8 @@ def sampled_confidence(grouped: Grouped, numbers: Floats, draws: int, generator:
 
 def _estimate_rates(
     branches: Branches, anchors: Anchors, model: ClassModel, wanted: Wanted
-) -> tuple[ClassModel, Posterior, Rates]:
-    """The posterior with shares of known and lone items that it confirms itself."""
+) -> tuple[ClassModel, Posterior, Rates, float]:
+    """The posterior with shares of known and lone items that it confirms itself, and how many items look known."""
     n, classes = int(branches.items[-1]), len(anchors)
     most = n if n <= ALL_NUMBERS else ALL_NUMBERS + n // PART
     known, alone = 0.0, 0.0  # items found so far
@@ -172,7 +183,7 @@ def _estimate_rates(
         probability = posterior.branch_probabilities(numbers)
         known = float((probability * branches.items)[branches.known == 1].sum())
         alone = float(probability[branches.single].sum()) if not wanted.singles else 0.0
-    return model, posterior, Rates(log_rate, model.log_alone)
+    return model, posterior, Rates(log_rate, model.log_alone), known
 
 
 def _given(posterior: Posterior, k: int) -> Floats:

@@ -16,7 +16,7 @@ from medi.cluster.class_model import Floats, log_total
 from medi.cluster.posterior import Ints
 from medi.discovery.trust import SURE
 
-NONE_RATE = 0.1
+NONE_RATE = 0.05
 """Share of the items of groups and known classes that may be called none, unless another is asked for."""
 POINTS = 101
 """Points of the curve of the trade-off."""

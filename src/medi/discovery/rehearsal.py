@@ -17,7 +17,17 @@ from scipy.optimize import linear_sum_assignment
 from medi.cluster.class_model import Anchors, ClassModel, Floats
 from medi.cluster.moves import Places, place_of, responsibilities
 from medi.cluster.posterior import Branches, Ints, Posterior, known_label
-from medi.discovery.grouping import Grouped, Wanted, blurred, group_points, quantile, right_lines, sampled_confidence
+from medi.discovery.grouping import (
+    DOUBT,
+    MARGIN,
+    Grouped,
+    Wanted,
+    blurred,
+    group_points,
+    quantile,
+    right_lines,
+    sampled_confidence,
+)
 from medi.discovery.recognition import Recognition, fit_recognition
 from medi.discovery.trust import TEMPERATURES, Trust, fit_trust
 
@@ -26,7 +36,7 @@ USUAL_SCALE = 0.8
 SCALES = np.array([0.65, 0.725, 0.8, 0.875, 0.95])
 SHARPNESS = 2.0
 """Times that the measured number of dimensions counts. Chosen, as the usual scale, on known classes of four sets."""
-SPREADS = (0.03, 0.06, 0.09, 0.12, 0.15, 0.18, 0.21, 0.25, 0.3, 0.4, 0.5)
+SPREADS = (0.12, 0.15, 0.18, 0.21, 0.25, 0.3, 0.35, 0.4, 0.5)
 TOLERANCE = 0.2
 """Errors of the number of groups below this, in logarithms, count little where a scale is chosen."""
 SCALE_BAGS, BAGS = 24, 36
@@ -89,6 +99,7 @@ class Rehearsed:
         model: What a class is.
         shrink: What means of known classes are multiplied with: part of their length is fitted, not real.
         spread: How far the number of groups is off, in logarithms.
+        mistaken: Share of novel items that are taken for known.
         trust: How probable it is that a line is right.
         recognition: How new items are recognised.
         right: Share of items put right, and its standard error over splits.
@@ -97,6 +108,7 @@ class Rehearsed:
     model: ClassModel
     shrink: float
     spread: float
+    mistaken: float
     trust: Trust
     recognition: Recognition
     right: tuple[float, float]
@@ -123,15 +135,19 @@ def rehearse(stages: Sequence[Stage], items: int, wanted: Wanted, seed: int) -> 
         bags.append(bag)
         found.append(group_points(bag.points, bag.anchors, model, asked))
         split_of.append(number % len(stages))
+    mistaken = 0.0 if wanted.only_novel else _mistaken(bags, found)
+    if mistaken > 0:
+        for number, (bag, grouped) in enumerate(zip(bags, found, strict=True)):
+            if len(bag.anchors) and (grouped.labels <= known_label(0)).mean() <= 2 * (MARGIN * mistaken + DOUBT):
+                k = int(grouped.labels.max()) + 1 if wanted.k is not None else None
+                asked = Wanted(k, wanted.only_novel)
+                found[number] = group_points(bag.points, bag.anchors, model, asked, mistaken=mistaken)
     spread = _spread(found, bags, wanted) if wanted.k is None else 0.0
     sampled, own, right, by_split = [], [], [], [list[bool]() for _ in stages]
     for bag, grouped, split in zip(bags, found, split_of, strict=True):
         asked = Wanted(None if wanted.k is None else int(grouped.labels.max()) + 1, wanted.only_novel)
         chances = lines(grouped, asked, spread, DRAWS, generator)
-        tempered = responsibilities(
-            bag.points, grouped.labels, bag.anchors, grouped.model, grouped.rates.known, TEMPERATURES,
-            singles=wanted.singles,
-        )  # fmt: skip
+        tempered = own_places(bag.points, grouped, TEMPERATURES, wanted)
         correct = right_lines(bag.truth, grouped.labels)[bag.fair]
         sampled.append(chances[bag.fair])
         own.append(tempered[bag.fair])
@@ -141,7 +157,7 @@ def rehearse(stages: Sequence[Stage], items: int, wanted: Wanted, seed: int) -> 
     means = np.array([np.mean(values) for values in by_split if values])
     error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
     recognition = fit_recognition(_recognised(bags, found))
-    return Rehearsed(model, shrink, spread, trust, recognition, (float(means.mean()), error))
+    return Rehearsed(model, shrink, spread, mistaken, trust, recognition, (float(means.mean()), error))
 
 
 def lines(grouped: Grouped, wanted: Wanted, spread: float, draws: int, generator: np.random.Generator) -> Floats:
@@ -154,6 +170,27 @@ def lines(grouped: Grouped, wanted: Wanted, spread: float, draws: int, generator
         if not np.isfinite(grouped.posterior.ways[-1][0][numbers.argmax()]):
             numbers = grouped.numbers
     return sampled_confidence(grouped, numbers, draws, generator)
+
+
+def own_places(points: Floats, grouped: Grouped, powers: Floats, wanted: Wanted) -> Floats:
+    """How likely (n, powers) the own place of each point is, given where all others are."""
+    return responsibilities(
+        points,
+        grouped.labels,
+        grouped.anchors,
+        grouped.model,
+        grouped.rates.known,
+        powers,
+        singles=wanted.singles,
+    )
+
+
+def _mistaken(bags: Sequence[Bag], found: Sequence[Grouped]) -> float:
+    """Share of novel items that are taken for known."""
+    called = [
+        grouped.labels[bag.fair & (bag.truth >= 0)] <= known_label(0) for bag, grouped in zip(bags, found, strict=True)
+    ]
+    return float(np.concatenate(called).mean())
 
 
 def measure(stages: Sequence[Stage]) -> tuple[float, float, float]:
@@ -275,7 +312,8 @@ def _spread(found: Sequence[Grouped], bags: Sequence[Bag], wanted: Wanted) -> fl
 def _recognised(bags: Sequence[Bag], found: Sequence[Grouped]) -> Iterator[tuple[Floats, Ints]]:
     """For each bag, scores (f, places + 1) of further items, none last, and the right place of each."""
     for bag, grouped in zip(bags, found, strict=True):
-        places = Places.of(bag.points, grouped.labels, bag.anchors)
+        joined = np.where(grouped.labels >= 0, grouped.labels, -1)
+        places = Places.of(bag.points, joined, bag.anchors)
         scores = places.all_scores(bag.further, grouped.model)
         class_of = dict(_matched(bag.truth, grouped.labels))
         truth = np.full(len(bag.further), scores.shape[1] - 1)

@@ -42,7 +42,7 @@ def unrehearsed(points: Floats, known: Floats, labels: Ints, wanted: Wanted) -> 
     grouped = group_points(points, Anchors.none(points.shape[1]), model, Wanted(wanted.k, True), spread=WIDE)
     leads = _own_leads(points, grouped.labels, model)
     recognition = Recognition(0.25, 0.0, curve(leads), np.zeros(0), GUESS)
-    return Rehearsed(model, 1.0, WIDE, untested(), recognition, (float("nan"), float("nan")))
+    return Rehearsed(model, 1.0, WIDE, 0.0, untested(), recognition, (float("nan"), float("nan")))
 
 
 def _alike(known: Floats, labels: Ints) -> float | None:

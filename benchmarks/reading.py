@@ -1,0 +1,269 @@
+"""How long `medi discover` takes from photos to report, and what its choices of speed are worth.
+
+    python benchmarks/discover.py [--only whole,reading,…] [--threads 2] [--photos 400] [--out FILE.json]
+
+whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
+         and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
+reading  photos a second from files to cached features, by torch, by ONNX Runtime, in 8-bit integers, and on a GPU.
+integers what 8-bit integers cost in ACC, the number of groups given.
+cold     so many known photos (--photos) that were never read, stopped by Ctrl-C on the way and continued.
+decode   the same photos decoded and cut by one thread, by two, and by two processes.
+
+Needs CIFAR-100 (`medi data fetch cifar100`). Gives wall-clock and processor seconds and the machine's load; on a busy
+machine, read the processor seconds. `command.py` says how commands are measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time, sleep
+from typing import Any
+
+import numpy as np
+import torch
+from command import run_medi
+from PIL import Image
+from script import Parser, positive, run, some_of, write_json
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from medi.data.benchmarks import load
+from medi.data.imageset import ImageSet
+from medi.discovery.discover import discover_groups
+from medi.discovery.training import DiscoveryConfig
+from medi.metrics import acc as score
+from medi.photos.cache import PhotoCache
+from medi.photos.decode import Cut, decoding, read_photo
+from medi.photos.encode_folder import read_photos
+from medi.photos.encoders import DEFAULT, INT8, load_encoder
+from medi.photos.lite0 import by_torch, network
+from medi.runtime.context import Context
+from medi.runtime.devices import describe_device
+from medi.runtime.progress import Silent
+
+PARTS = ["whole", "reading", "integers", "cold", "decode"]
+CPU = torch.device("cpu")
+SIZE = (500, 400)
+
+
+def photo(pixels: Tensor, generator: np.random.Generator) -> Image.Image:
+    """A JPEG-sized photo of a small image (3, h, w): enlarged, with grain so that it compresses like one."""
+    image = Image.fromarray(pixels.permute(1, 2, 0).numpy()).resize(SIZE, Image.Resampling.BICUBIC)
+    grained = np.asarray(image, dtype=np.int16) + generator.integers(-6, 7, (SIZE[1], SIZE[0], 1), dtype=np.int16)
+    return Image.fromarray(np.clip(grained, 0, 255).astype(np.uint8))
+
+
+def write_photos(images: ImageSet, classes: Sequence[int], each: int, place: Callable[[str, int], Path]) -> None:
+    """The first photos of some classes."""
+    generator = np.random.default_rng(0)
+    for c in classes:
+        for number, index in enumerate((images.labels == c).nonzero().squeeze(1)[:each].tolist()):
+            path = place(images.class_names[c], number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            photo(images.images[index], generator).save(path, quality=90)
+
+
+def discover(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
+    """One `medi discover` in a process of its own."""
+    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
+    words = ("--known", folder / "known", "--novel", folder / "novel", "--out", folder / out, *more)
+    figures = run_medi("discover", *words, environment=environment)
+    facts = json.loads((folder / out / "discovery.json").read_text())
+    return figures | {"parts": facts["seconds"], "groups": facts["n_classes"]}
+
+
+def whole(folder: Path, threads: int) -> dict[str, Any]:
+    """From nothing, and again."""
+    benchmark = load("cifar100")
+    known, novel = benchmark.known, benchmark.novel
+    write_photos(known, range(20), 50, lambda name, i: folder / "known" / name / f"{i}.jpg")
+    write_photos(novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
+    size = sum(path.stat().st_size for path in folder.rglob("*.jpg")) / 1050
+    return {
+        "kB a photo": size / 1000,
+        "first run": discover(folder, "first", threads),
+        "another --classes": discover(folder, "second", threads, "--classes", "5"),
+        "another --method": discover(folder, "third", threads, "--method", "kmeans"),
+    }
+
+
+def reading(folder: Path, photos: int, rounds: int = 2) -> dict[str, Any]:
+    """Photos a second from files to cached features by each engine, the best of some rounds taken in turns."""
+    images = load("cifar100").known
+    write_photos(images, range(8), photos // 8, lambda name, i: folder / "photos" / name / f"{i}.jpg")
+    root = folder / "photos"
+    paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.jpg"))
+    default, cpu = load_encoder(DEFAULT, CPU), process_time
+    engines = {"torch": replace(default, encode=by_torch(network(), CPU), engine="torch")}
+    if default.engine != "torch":
+        engines |= {"ONNX Runtime": default, "ONNX Runtime, int8": load_encoder(INT8, CPU)}
+    if torch.cuda.is_available():
+        engines["torch, GPU"] = load_encoder(DEFAULT, torch.device("cuda"))
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
+    features = {}
+    for number in range(rounds):
+        for name, encoder in engines.items():
+            cache = PhotoCache(f"{number}-{name}", Silent(), folder / "cache")
+            start, before = perf_counter(), cpu()
+            features[name] = read_photos(root, paths, encoder, cache, Silent()).arrays
+            figures[name].append((len(paths) / (perf_counter() - start), 1000 * (cpu() - before) / len(paths)))
+    best = {name: (max(f for f, _ in found), min(c for _, c in found)) for name, found in figures.items()}
+    exact = features["torch"]
+    return {
+        name: {
+            "photos a second": fastest,
+            "cpu ms a photo": least,
+            "times torch": fastest / best["torch"][0],
+            "largest difference": float((features[name] - exact).abs().max()),
+            "mean cosine": float(cosine_similarity(features[name] - exact.mean(0), exact - exact.mean(0)).mean()),
+        }
+        for name, (fastest, least) in best.items()
+    }
+
+
+def integers(draws: int = 12) -> dict[str, Any]:
+    """ACC in percent with features in float32 and in 8-bit integers: 20 known classes x 30, 10 novel ones x 5."""
+    benchmark = load("cifar100")
+    known = benchmark.known.of_classes(range(20))
+    sets = {"known": _some_of_each(known, 30), "novel": _some_of_each(benchmark.novel, 20)}
+    squares = {name: _squares(images) for name, images in sets.items()}
+    acc: dict[str, list[float]] = {}
+    for name in (DEFAULT, INT8):
+        encoder = load_encoder(name, CPU)
+        points = {key: torch.cat([encoder.encode(part) for part in all_.split(8)]) for key, all_ in squares.items()}
+        found = replace(sets["known"], images=points["known"])
+        for draw in range(draws):
+            seeded = np.random.default_rng(draw)
+            classes = seeded.choice(benchmark.novel.n_classes, 10, replace=False)
+            items = torch.tensor(np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes]))
+            config = DiscoveryConfig(classes=10, method="kmeans", resamples=1)
+            groups, _ = discover_groups(found, points["novel"][items], config, Context(seed=draw))
+            acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], groups.labels))
+    lost = np.array(acc[DEFAULT]) - np.array(acc[INT8])
+    return {
+        "ACC": {name: float(np.mean(values)) for name, values in acc.items()},
+        "lost": float(lost.mean()),
+        "standard error": float(lost.std(ddof=1) / np.sqrt(draws)),
+        "draws": draws,
+    }
+
+
+def _some_of_each(images: ImageSet, each: int) -> ImageSet:
+    """The first images of every class, class by class."""
+    items = torch.cat([(images.labels == c).nonzero().squeeze(1)[:each] for c in range(images.n_classes)])
+    return replace(images, images=images.images[items], labels=images.labels[items])
+
+
+def _squares(images: ImageSet) -> Tensor:
+    """The middle squares (n, 3, 224, 224) of the photos that `photo` makes, through JPEG."""
+    generator, squares = np.random.default_rng(0), []
+    with decoding():
+        for pixels in images.images:
+            file = BytesIO()
+            photo(pixels, generator).save(file, "JPEG", quality=90)
+            squares.append(read_photo(file, Cut(224, fraction=0.875)).pixels)
+    return torch.from_numpy(np.stack(squares))
+
+
+def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
+    """So many known photos that nobody has read yet: stopped by Ctrl-C when a third is read, and continued."""
+    benchmark = load("cifar100")
+    write_photos(benchmark.known, range(80), photos // 80, lambda name, i: folder / "known" / name / f"{i}.jpg")
+    write_photos(benchmark.novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
+    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
+    words = ("discover", "--known", folder / "known", "--novel", folder / "novel", "--out", folder / "out")
+    command = [sys.executable, "-m", "medi", *map(str, words)]
+    start = perf_counter()
+    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
+    while 128 * sum(1 for _ in (folder / "cache").rglob("*.shard")) < photos / 3:
+        if process.poll() is not None:
+            raise RuntimeError(f"medi ended with {process.returncode} before it was to be stopped")
+        sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    code, stopped = process.wait(), perf_counter() - start
+    return {
+        "photos": photos,
+        "exit code after Ctrl-C": code,
+        "seconds until then": stopped,
+        "continued": discover(folder, "out", threads),
+    }
+
+
+def decode_one(path: Path) -> int:
+    """One photo as the default encoder gets it."""
+    with decoding(), path.open("rb") as file:
+        return read_photo(file, Cut(224, fraction=0.875)).pixels.size
+
+
+def decode(folder: Path) -> dict[str, float]:
+    """Milliseconds a photo, wall-clock, best of 3."""
+    images = load("cifar100").known
+    write_photos(images, range(10), 20, lambda name, i: folder / name / f"{i}.jpg")
+    paths = sorted(folder.rglob("*.jpg"))
+
+    def best(pool: Executor) -> float:
+        spent = []
+        for _ in range(3):
+            start = perf_counter()
+            list(pool.map(decode_one, paths))
+            spent.append(1000 * (perf_counter() - start) / len(paths))
+        return min(spent)
+
+    pools: dict[str, Callable[[], Executor]] = {
+        "one thread": lambda: ThreadPoolExecutor(1),
+        "two threads": lambda: ThreadPoolExecutor(2),
+        "two processes": lambda: ProcessPoolExecutor(2),
+    }
+    figures = {}
+    for name, make in pools.items():
+        with make() as pool:
+            list(pool.map(decode_one, paths[:8]))
+            figures[name] = best(pool)
+    return figures
+
+
+def main(parser: Parser) -> None:
+    """Measure and print."""
+    parser.add_argument("--only", type=some_of(PARTS), default=PARTS)
+    parser.add_argument("--threads", type=positive, default=2)
+    parser.add_argument("--photos", type=positive, default=400)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    figures: dict[str, Any] = {
+        "machine": describe_device(torch.device("cpu")),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "cores": os.cpu_count(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "load before": os.getloadavg(),
+    }
+    for name in arguments.only:
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            work: dict[str, Callable[[], dict[str, Any]]] = {
+                "whole": lambda folder=folder: whole(folder, arguments.threads),
+                "reading": lambda folder=folder: reading(folder, arguments.photos),
+                "integers": integers,
+                "cold": lambda folder=folder: cold(folder, arguments.photos, arguments.threads),
+                "decode": lambda folder=folder: decode(folder),
+            }
+            figures[name] = work[name]()
+        print(json.dumps({name: figures[name]}, indent=1), flush=True)
+    figures["load after"] = os.getloadavg()
+    write_json(arguments.out, figures)
+
+
+if __name__ == "__main__":
+    run(main, __doc__)
