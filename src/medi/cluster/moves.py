@@ -31,7 +31,7 @@ class Places:
 
     @classmethod
     def of(cls, points: Floats, labels: Ints, anchors: Anchors) -> Places:
-        """The places of points (n, d) with labels (n,) as `Posterior.draw` gives them."""
+        """The places of points (n, d) with labels (n,) as `Posterior.draws` gives them."""
         groups = int(labels.max(initial=-1)) + 1
         sums = np.zeros((groups + len(anchors), points.shape[1]))
         counts = np.zeros(len(sums))
@@ -70,7 +70,7 @@ def improve(
 
     Args:
         points: (n, d).
-        labels: (n,) as `Posterior.draw` gives them.
+        labels: (n,) as `Posterior.draws` gives them.
         anchors: The known classes.
         model: What a class is.
         log_rate: Of an item in a known class, beside the evidence.

@@ -7,8 +7,9 @@ a novel group, a known class with some items (it then holds exactly one known cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ class Branches:
         counts: (b,) items in each branch, those behind its known class among them.
         squares: (b,) squared length of their sum.
         before: (b, 2) count and squared length of the known class of a branch alone.
+        spans: (b, 2) where the leaves of a branch begin and end in an order in which each branch is one run.
     """
 
     tree: Tree
@@ -50,6 +52,7 @@ class Branches:
     counts: Floats
     squares: Floats
     before: Floats
+    spans: Ints
 
     @classmethod
     def of(cls, points: Floats, anchors: Anchors, copies: Ints | None = None) -> Branches:
@@ -74,7 +77,7 @@ class Branches:
         single = (items == 1) & (known == 0)
         if copies is not None:
             single[:n] &= copies == 1
-        return cls(tree, items, single, known, only, counts, squares, before)
+        return cls(tree, items, single, known, only, counts, squares, before, _spans(tree))
 
     def log_weights(self, model: ClassModel, log_rate: float | Floats, *, singles: bool) -> Floats:
         """Weight (..., b) of each branch as one group; `log_rate`: what an item of a known class counts by itself."""
@@ -95,12 +98,14 @@ class Posterior:
         weights: (s, b) logarithm of the weight of each branch as one group.
         degree: (b,) 1 where a branch as one group counts as a group, 0 for known classes and items alone.
         ways: For each branch, (s, k + 1) logarithm of the weight of all its groupings into 0 to k groups.
+        seen: What `_options` found, kept because drawing asks for the same again and again.
     """
 
     branches: Branches
     weights: Floats
     degree: Ints
     ways: list[Floats]
+    seen: dict[tuple[int, int, int], tuple[list[int], Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -169,30 +174,35 @@ class Posterior:
             found[v] = share[v].sum()
         return found
 
-    def draw(self, number: int, setting: int = 0, generator: np.random.Generator | None = None) -> Ints:
-        """Labels (n,) of a grouping into so many groups: drawn at random, or the best one without a generator.
+    def best(self, number: int, setting: int = 0) -> Ints:
+        """Labels (n,) of the best grouping into so many groups, of a posterior made with `total=numpy.maximum`."""
+        return self._labels(number, setting, lambda v, k: int(self._options(v, k, setting)[1].argmax()))
 
-        The best one needs a posterior made with `total=numpy.maximum`.
-        """
+    def draws(self, numbers: Ints, generator: np.random.Generator, setting: int = 0) -> Iterator[Ints]:
+        """Labels (n,) of groupings drawn from the posterior, one for each number of groups."""
+        chances: dict[tuple[int, int], list[float]] = {}
+
+        def pick(v: int, k: int) -> int:
+            if (v, k) not in chances:
+                weights = self._options(v, k, setting)[1]
+                raised = np.cumsum(np.exp(weights - weights.max()))
+                chances[v, k] = (raised / raised[-1]).tolist()
+            return min(bisect_right(chances[v, k], generator.random()), len(chances[v, k]) - 1)
+
+        for number in numbers.tolist():
+            yield self._labels(number, setting, pick)
+
+    def _labels(self, number: int, setting: int, pick: Callable[[int, int], int]) -> Ints:
+        """Labels (n,) where `pick` chooses among the options of each branch and number of groups."""
         branches, leaves = self.branches, self.branches.tree.points
-        n = int(branches.items[:leaves].sum())
-        labels, groups, stack = np.full(leaves, ALONE), 0, [(len(self.ways) - 1, number)]
+        in_order, groups, stack = np.full(leaves, ALONE), 0, [(len(self.ways) - 1, number)]
         while stack:
             v, k = stack.pop()
-            single = self.weights[setting, v] if k == self.degree[v] else -np.inf
-            if v < leaves:
-                split, weight = np.zeros(0, np.int64), np.zeros(0)
-            else:
-                a, b = branches.tree.pairs[v - leaves]
-                split, weight = self._splits(self.ways[a][setting], self.ways[b][setting], k)
-            options = np.append(weight, single)
-            if generator is None:
-                place = int(options.argmax())
-            else:
-                chances = np.exp(options - options.max())
-                place = int(generator.choice(len(options), p=chances / chances.sum()))
-            if place < len(split):
-                stack += [(int(b), k - int(split[place])), (int(a), int(split[place]))]
+            splits = self._options(v, k, setting)[0]
+            place = pick(v, k)
+            if place < len(splits):
+                a, b = branches.tree.pairs[v - leaves].tolist()
+                stack += [(b, k - splits[place]), (a, splits[place])]
                 continue
             if branches.known[v] == 1:
                 label = known_label(int(branches.only[v]))
@@ -200,23 +210,29 @@ class Posterior:
                 label, groups = groups, groups + 1
             else:
                 label = ALONE
-            labels[self._leaves_below(v)] = label
-        return labels[:n]
+            in_order[branches.spans[v, 0] : branches.spans[v, 1]] = label
+        n = int((branches.known[:leaves] == 0).sum())
+        return in_order[branches.spans[:n, 0]]
+
+    def _options(self, v: int, k: int, setting: int) -> tuple[list[int], Floats]:
+        """What a branch with k groups may be: numbers of groups in its first part, then one group, and the weights."""
+        found = self.seen.get((setting, v, k))
+        if found is None:
+            leaves = self.branches.tree.points
+            single = self.weights[setting, v] if k == self.degree[v] else -np.inf
+            if v < leaves:
+                found = [], np.array([single])
+            else:
+                a, b = self.branches.tree.pairs[v - leaves]
+                split, weight = self._splits(self.ways[a][setting], self.ways[b][setting], k)
+                found = split.tolist(), np.append(weight, single)
+            self.seen[setting, v, k] = found
+        return found
 
     def _splits(self, left: Floats, right: Floats, k: int) -> tuple[Ints, Floats]:
         """Ways to share k groups out among two branches: how many go to the first, and the weight of each way."""
         split = np.arange(max(0, k - len(right) + 1), min(len(left) - 1, k) + 1)
         return split, left[split] + right[k - split]
-
-    def _leaves_below(self, v: int) -> Ints:
-        leaves, found, stack = self.branches.tree.points, [], [v]
-        while stack:
-            node = stack.pop()
-            if node < leaves:
-                found.append(node)
-            else:
-                stack.extend(self.branches.tree.pairs[node - leaves].tolist())
-        return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -241,23 +257,17 @@ class Marginals:
         branches = posterior.branches
         leaves, pairs = branches.tree.points, branches.tree.pairs
         probability = posterior.branch_probabilities(numbers, setting)
-        order = branches.tree.leaf_order()
-        at = np.empty(leaves, np.int64)
-        at[order] = np.arange(leaves)
-        first, last = np.zeros(len(probability), np.int64), np.zeros(len(probability), np.int64)
-        first[:leaves] = last[:leaves] = at
-        for number, (a, b) in enumerate(pairs):
-            first[leaves + number], last[leaves + number] = min(first[a], first[b]), max(last[a], last[b])
+        at, (first, end) = branches.spans[:leaves, 0], branches.spans.T
         known = np.zeros((leaves, int((branches.known[:leaves] == 1).sum())))
         for v in np.flatnonzero((branches.known == 1) & (probability > 0)):
-            known[first[v] : last[v] + 1, branches.only[v]] += probability[v]
+            known[first[v] : end[v], branches.only[v]] += probability[v]
         together = np.where(branches.known == 0, probability, 0.0)  # that a branch is inside of a novel group
         link = np.zeros(max(leaves - 1, 0))
         for number in range(len(pairs) - 1, -1, -1):
             a, b = pairs[number]
             together[a] += together[leaves + number]
             together[b] += together[leaves + number]
-            link[min(last[a], last[b])] = together[leaves + number]
+            link[min(end[a], end[b]) - 1] = together[leaves + number]
         n = int(branches.items[:leaves].sum())
         alone = np.where(posterior.degree[:n] == 0, probability[:n], 0.0)
         return cls(known[at[:n]], alone, at[:n], link)
@@ -272,6 +282,17 @@ class Marginals:
             for i in range(len(some) - 1):
                 found[order[i], order[i + 1 :]] = found[order[i + 1 :], order[i]] = np.minimum.accumulate(steps[i:])
         return found
+
+
+def _spans(tree: Tree) -> Ints:
+    """Where the leaves of each branch begin and end in the order of `Tree.leaf_order`."""
+    leaves = tree.points
+    spans = np.zeros((2 * leaves - 1, 2), np.int64)
+    spans[tree.leaf_order(), 0] = np.arange(leaves)
+    spans[:leaves, 1] = spans[:leaves, 0] + 1
+    for number, (a, b) in enumerate(tree.pairs):
+        spans[leaves + number] = min(spans[a, 0], spans[b, 0]), max(spans[a, 1], spans[b, 1])
+    return spans
 
 
 def _as_one(weight: Floats, degree: int, length: int) -> Floats:

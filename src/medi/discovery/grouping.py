@@ -20,7 +20,7 @@ KNOWN_PENALTY = -4.0
 """Log odds against an item being of a known class, beside its evidence and the share of such items in the pool."""
 ALONE_ODDS = 0.0
 """Log odds for an item being alone, beside its evidence and the number of such items in the pool."""
-SHARE_ROUNDS = 4
+SHARE_ROUNDS = 3
 """Rounds in which the shares of known and lone items are estimated."""
 MARGIN, DOUBT = 1.25, 0.02
 """A pool holds nothing known where at most so many times the items that rehearsals mistook look known, and so many."""
@@ -161,8 +161,8 @@ def sampled_confidence(grouped: Grouped, numbers: Floats, draws: int, generator:
     chances = np.where(possible, numbers[: len(possible)], 0.0)
     chances /= chances.sum()
     right = np.zeros(len(grouped.labels))
-    for number in generator.choice(len(chances), draws, p=chances).tolist():
-        right += right_lines(grouped.posterior.draw(number, 0, generator), grouped.labels)
+    for truth in grouped.posterior.draws(generator.choice(len(chances), draws, p=chances), generator):
+        right += right_lines(truth, grouped.labels)
     return (right + HALF) / (draws + 2 * HALF)
 
 
@@ -203,7 +203,7 @@ def _cut(
     best = Posterior.of(
         branches, model, rates.known, singles=wanted.singles, most=posterior.ways[-1].shape[1] - 1, total=np.maximum
     )
-    labels = best.draw(int(_given(best, k).argmax()))
+    labels = best.best(int(_given(best, k).argmax()))
     novel = np.flatnonzero(labels >= 0)
     if k and len(novel) >= k:
         again = weighted_ward(points[novel], np.ones(len(novel))).cut(k)

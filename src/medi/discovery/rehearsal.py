@@ -39,7 +39,7 @@ SHARPNESS = 2.0
 SPREADS = (0.12, 0.15, 0.18, 0.21, 0.25, 0.3, 0.35, 0.4, 0.5)
 TOLERANCE = 0.2
 """Errors of the number of groups below this, in logarithms, count little where a scale is chosen."""
-SCALE_BAGS, BAGS = 24, 36
+SCALE_BAGS, BAGS = 24, 30
 """Bags that choose the scale, and bags that rehearse everything else."""
 LARGEST_CLASS, LARGEST_BAG = 10, 120
 """Most items that an average class has in a bag, and most items of a bag."""
