@@ -45,6 +45,8 @@ LARGEST_CLASS, LARGEST_BAG = 10, 120
 """Most items that an average class has in a bag, and most items of a bag."""
 LEVEL = 0.9
 """Probability of the interval for the number of groups."""
+COVERED = 0.85
+"""Share of bags whose interval has to hold the truth: whole numbers make intervals wider than their level."""
 DRAWS = 16
 """Groupings drawn from the posterior of a bag."""
 FURTHER = 40
@@ -304,7 +306,7 @@ def _spread(found: Sequence[Grouped], bags: Sequence[Bag], wanted: Wanted) -> fl
         for grouped, k in zip(found, true, strict=True):
             numbers = blurred(grouped.numbers, spread)
             inside += quantile(numbers, (1 - LEVEL) / 2) <= k <= quantile(numbers, (1 + LEVEL) / 2)
-        if inside >= LEVEL * len(true):
+        if inside >= COVERED * len(true):
             return spread
     return SPREADS[-1]
 
