@@ -4,18 +4,20 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from medi import MetaDiscovery
+from medi import MetaDiscovery, estimator
 from medi.metrics import acc
 
 
-@parametrize_with_checks([MetaDiscovery(random_state=0)])
+@parametrize_with_checks([MetaDiscovery(random_state=0), MetaDiscovery(only_novel=False, random_state=0)])
 def test_the_contract_of_scikit_learn_is_kept(estimator, check):
     check(estimator)
 
@@ -54,14 +56,164 @@ def test_predict_numbers_like_labels(fitted):
     assert set(fresh) <= set(range(10))
 
 
-def test_transform_gives_the_points_that_distances_are_taken_of(digits, fitted):
+def test_transform_gives_the_points_that_predict_compares(digits, fitted):
+    """Each place is a Gaussian about the posterior mean of its items, in the points that `transform` gives."""
     X, _, _ = digits
-    points = fitted.transform(X)
-    centres = np.concatenate([fitted.recogniser_.groups, fitted.recogniser_.classes])
-    sizes = fitted.recogniser_.sizes.numpy()
-    distances = np.square(points[:, None] - centres).sum(2) * sizes / (sizes + 1)
-    order = np.concatenate([[7, 8, 9], np.arange(7)])
-    assert (order[distances.argmin(1)] == fitted.predict(X)).all()
+    places, model, power = fitted.recogniser_.places, fitted.recogniser_.model, fitted.recogniser_.recognition.power
+    odds = model.share / (1 - model.share)
+    means = places.sums * (odds / (1 + places.counts * odds))[:, None]
+    variances = (1 - model.share) * (1 + odds / (1 + places.counts * odds)) / model.dimensions
+    distances = np.square(fitted.transform(X)[:, None] - means).sum(2)
+    densities = np.exp(-power * (distances / variances + model.dimensions * np.log(variances)) / 2)
+    expected = (densities / densities.sum(1, keepdims=True))[:, [3, 4, 5, 6, 7, 8, 9, 0, 1, 2]]  # known classes first
+    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6, atol=1e-12)
+
+
+def test_probabilities_add_up_and_agree_with_predict(digits, fitted):
+    X, _, _ = digits
+    for items in (X, X[:1], X + 100, np.full((2, 64), 1e9), np.full((2, 64), -1e100)):
+        probability = fitted.predict_proba(items)
+        assert probability.shape == (len(items), len(fitted.classes_) + fitted.n_classes_)
+        assert (probability >= 0).all()
+        np.testing.assert_allclose(probability.sum(1), 1)
+        assert (probability.argmax(1) == fitted.predict(items)).all()
+
+
+def test_confidence_is_certain_of_what_was_given_and_only_of_that(digits, fitted):
+    _, _, given = digits
+    assert (fitted.confidence_[given >= 0] == 1).all()
+    assert (fitted.confidence_[given < 0] == fitted.discovery_.confidence).all()
+    assert (fitted.confidence_[given < 0] < 1).all()
+    assert (fitted.confidence_[given < 0] > 0).all()
+
+
+def test_the_interval_contains_the_number(digits, fitted):
+    X, _, given = digits
+    assert fitted.n_classes_interval_ == (3, 3)
+    model = MetaDiscovery(method="kmeans", random_state=0).fit(X, given)
+    low, high = model.n_classes_interval_
+    assert 1 <= low <= model.n_classes_ <= high
+    assert low <= 3 <= high
+
+
+@pytest.mark.parametrize("only_novel", [True, False])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_order_of_rows_does_not_matter(digits, only_novel, labelled):
+    X, _, given = digits
+    order = np.random.default_rng(1).permutation(len(X))
+    model = MetaDiscovery(method="kmeans", only_novel=only_novel, random_state=0)
+    before = clone(model).fit(X, given if labelled else None)
+    after = clone(model).fit(X[order], given[order] if labelled else None)
+    assert (before.labels_[order] == after.labels_).all()
+    assert (before.confidence_[order] == after.confidence_).all()
+    assert (before.predict_proba(X) == after.predict_proba(X)).all()
+
+
+def test_rows_that_look_known_get_the_class_and_lone_ones_none_where_that_is_allowed(digits):
+    X, y, given = digits
+    hidden = np.flatnonzero(y < 7)[::5]
+    pool = given.copy()
+    pool[hidden] = -1
+    stranger = np.append(X, np.where(np.arange(64) % 2, 40.0, -40.0)[None], axis=0)
+    model = MetaDiscovery(3, method="kmeans", only_novel=False, random_state=0).fit(stranger, np.append(pool, -1))
+    kinds = np.array(model.discovery_.kinds)
+    rows = model.labels_[np.append(pool, -1) == -1]
+    assert ((rows >= 7) == (kinds == "novel")).all()
+    assert (((rows >= 0) & (rows < 7)) == (kinds == "known")).all()
+    assert ((rows == -1) == (kinds == "alone")).all()
+    assert (model.labels_[hidden] == y[hidden]).mean() > 0.6
+    strict = clone(model).set_params(only_novel=True).fit(stranger, np.append(pool, -1))
+    assert (strict.labels_[np.append(pool, -1) == -1] >= 7).all()
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+@pytest.mark.parametrize("only_novel", [True, False])
+def test_with_few_known_classes_confidence_does_not_pretend(digits, known, only_novel):
+    X, y, _ = digits
+    given = np.where(y < known, y, -1)
+    model = MetaDiscovery(only_novel=only_novel, random_state=0).fit(X[y < 6], given[y < 6])
+    assert not model.discovery_.diagnosis.calibrated
+    assert (model.confidence_[given[y < 6] == -1] <= 0.5).all()
+    assert model.n_classes_ >= 1
+    assert all(answer.confidence <= 0.5 for answer in model.recognise(X))
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_the_flowers_of_iris(known):
+    X, y = load_iris(return_X_y=True)
+    given = np.where(y < known, y, -1)
+    model = MetaDiscovery(3 - known, random_state=0).fit(X, given)
+    assert acc(y[given < 0], model.labels_[given < 0]) > 0.8
+
+
+@pytest.mark.parametrize("known", [0, 2])
+def test_the_number_of_flowers_of_iris_is_in_the_interval(known):
+    X, y = load_iris(return_X_y=True)
+    low, high = MetaDiscovery(random_state=0).fit(X, np.where(y < known, y, -1)).n_classes_interval_
+    assert low <= 3 - known <= high
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_transform_gives_a_table_where_one_is_wanted(digits, container):
+    frames = pytest.importorskip(container, reason=f"{container} is not installed")
+    X, _, given = digits
+    model = MetaDiscovery(3, method="kmeans", random_state=0).set_output(transform=container)
+    table = model.fit(X, given).transform(X)
+    assert isinstance(table, frames.DataFrame)
+    width = table.shape[1]
+    assert list(table.columns) == [f"metadiscovery{i}" for i in range(width)] == model.get_feature_names_out().tolist()
+    assert (table.to_numpy() == model.set_output(transform="default").transform(X)).all()
+
+
+def test_a_table_may_go_in_and_its_columns_are_checked(digits, fitted):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X, _, given = digits
+    table = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
+    model = clone(fitted).fit(table, pandas.Series(given, name="digit"))
+    assert (model.labels_ == fitted.labels_).all()
+    assert model.feature_names_in_[0] == "pixel 0"
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[table.columns[::-1]])
+
+
+def test_threads_are_bounded_and_then_what_they_were(digits, monkeypatch):
+    X = digits[0][-36:]
+    seen = []
+
+    def watched(*arguments):
+        seen.append((torch.get_num_threads(), {pool["num_threads"] for pool in threadpool_info()}))
+        return found(*arguments)
+
+    found = estimator.discover_groups
+    monkeypatch.setattr(estimator, "discover_groups", watched)
+    threads = torch.get_num_threads()
+    with threadpool_limits(2):
+        torch.set_num_threads(2)
+        before = [pool["num_threads"] for pool in threadpool_info()]
+        try:
+            for jobs in (None, 2):
+                MetaDiscovery(3, method="kmeans", n_jobs=jobs, random_state=0).fit(X).predict(X)
+                assert torch.get_num_threads() == 2
+                assert [pool["num_threads"] for pool in threadpool_info()] == before
+            with pytest.raises(ValueError, match="were asked for"):
+                MetaDiscovery(1000, random_state=0).fit(X)
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(threads)
+    assert seen[0] == (1, {1})
+    assert seen[1][0] == 2
+
+
+def test_progress_is_shown_only_where_it_is_wanted(digits, capfd):
+    X, _, given = digits
+    MetaDiscovery(3, method="kmeans", random_state=0).fit(X, given)
+    assert capfd.readouterr() == ("", "")
+    MetaDiscovery(3, method="kmeans", verbose=True, random_state=0).fit(X, given)
+    out, shown = capfd.readouterr()
+    assert out == ""
+    assert "36 rows to group" in shown
+    assert "7 known classes" in shown
+    assert "3 groups, as asked" in shown
 
 
 def test_without_labels_everything_is_novel():
@@ -151,6 +303,16 @@ def test_items_that_belong_nowhere_are_recognised_as_none(digits, fitted):
     answers = fitted.recognise(np.concatenate([X[:50], np.full((1, 64), 1e3)]))
     assert sum(a.kind == "known" for a in answers[:50]) > 25
     assert len(answers) == 51
+
+
+def test_the_larger_the_rate_the_more_is_recognised_as_none(digits, fitted):
+    X, _, _ = digits
+    none = [sum(a.kind == "none" for a in fitted.recognise(X, none_rate=rate)) for rate in (0.0, 0.1, 0.5, 1.0)]
+    assert none[0] == 0
+    assert none == sorted(none)
+    assert none[-1] > none[0]
+    with pytest.raises(ValueError, match="no share"):
+        fitted.recognise(X, none_rate=2)
 
 
 def test_importing_the_package_does_not_import_torch():

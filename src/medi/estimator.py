@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data
 
 from medi.data.imageset import ImageSet
 from medi.discovery.discover import DiscoveryConfig, discover_groups
 from medi.discovery.recogniser import Recognised, Recogniser
+from medi.discovery.recognition import NONE_RATE
 from medi.discovery.result import Discovery
 from medi.errors import InputError
 from medi.runtime.context import Context
-from medi.runtime.devices import choose_device
+from medi.runtime.devices import all_threads, choose_device
+from medi.runtime.progress import Reporter, Silent
 
 NOVEL = -1
 """The label that marks a novel item."""
+ALONE = -1
+"""The label given to an item that resembles nothing else."""
 
 
-class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Discover classes that nobody named, by what labelled known classes teach.
 
     Parameters:
         n_classes: Number of novel classes, or "auto" to estimate it, calibrated on the known classes.
         method: A name in `medi.methods.METHODS`.
         network: What a method trains on images, "conv4" or "resnet18"; not used for vectors.
+        only_novel: Whether unlabelled items are all of novel classes. False: some may be of known classes, or alone.
         device: "cpu", "cuda" or "auto".
+        n_jobs: Threads; None for one, -1 for all processors. More than one rarely helps with vectors.
+        verbose: Whether progress is shown on stderr.
         random_state: Seed of every random draw; an int, a `RandomState` or None.
 
     Attributes:
         labels_: (n,) int64; for known items the index of their class in `classes_`, for novel ones
-            `len(classes_)` + the number of their group.
+            `len(classes_)` + the number of their group. With `only_novel=False` an item without a label may also get
+            the index of the known class that it looks like, or -1 where it resembles nothing else.
+        confidence_: (n,) how probable it is that each label is right; 1 for known items. Without calibration, that is
+            with fewer than four known classes, never above one half for the others.
         classes_: The known classes, sorted.
         n_classes_: Number of groups found among the novel items.
-        discovery_: All results on the novel items: confidence, how their number was chosen, diagnosis.
+        n_classes_interval_: Its 90 % interval, (low, high); both are the number itself where it was given.
+        discovery_: All results on the items without a label: kinds, how their number was chosen, groups, diagnosis.
         recogniser_: What `predict` and `recognise` use; it can be saved.
         n_features_in_: Features of a vector; channels of an image.
+        feature_names_in_: Names of the features, where `X` has them.
 
     Examples:
         >>> from medi import MetaDiscovery
         >>> model = MetaDiscovery(random_state=0).fit(X, y)  # y == -1 marks the novel items
-        >>> model.labels_, model.n_classes_
+        >>> model.labels_, model.confidence_, model.n_classes_
     """
 
     def __init__(
@@ -54,13 +69,19 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
         *,
         method: str = "mp",
         network: str = "conv4",
+        only_novel: bool = True,
         device: str = "cpu",
+        n_jobs: int | None = None,
+        verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_classes = n_classes
         self.method = method
         self.network = network
+        self.only_novel = only_novel
         self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -79,43 +100,91 @@ class MetaDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ign
             torch.from_numpy(known_labels.astype(np.int64)),
             tuple(str(name) for name in self.classes_),
         )
-        try:
-            config = DiscoveryConfig(classes=_whole(self.n_classes), method=self.method, network=self.network)
-            context = Context(device=choose_device(self.device), seed=self._seed())
+        reporter = Reporter() if self.verbose else Silent()
+        reporter.say(f"{novel.sum()} rows to group; {len(known)} rows of {len(self.classes_)} known classes.")
+        with self._calling():
+            config = DiscoveryConfig(
+                classes=_whole(self.n_classes), method=self.method, network=self.network, only_novel=self.only_novel
+            )
+            context = Context(device=choose_device(self.device), seed=self._seed(), reporter=reporter)
             found: tuple[Discovery, Recogniser] = discover_groups(
                 known, items[torch.from_numpy(novel)], config, context
             )
-        except InputError as error:  # scikit-learn's contract: bad input is a ValueError
-            raise ValueError(str(error)) from error
         self.discovery_, self.recogniser_ = found
-        self.n_classes_ = self.discovery_.count.k
+        count = self.discovery_.count
+        reporter.say(f"{count.how} Groups: {self.discovery_.diagnosis.verdict}.")
+        self.n_classes_, self.n_classes_interval_ = count.k, (count.low, count.high)
         self.labels_ = np.empty(len(items), dtype=np.int64)
         self.labels_[~novel] = known_labels
-        self.labels_[novel] = len(self.classes_) + np.array(self.discovery_.labels, dtype=np.int64)
+        self.labels_[novel] = self._found_labels(known.class_names)
+        self.confidence_ = np.ones(len(items))
+        self.confidence_[novel] = self.discovery_.confidence
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The nearest known class or group of each item (n,), numbered like `labels_`."""
-        check_is_fitted(self)
-        nearest = self.recogniser_.nearest(self._items(X, reset=False))
-        k, known = self.n_classes_, len(self.classes_)
-        # The recogniser numbers groups first.
-        return np.asarray(np.where(nearest < k, nearest + known, nearest - k))
+        """The likeliest known class or group of each item (n,), numbered like `labels_`."""
+        return np.asarray(self.predict_proba(X).argmax(1))
 
-    def recognise(self, X: ArrayLike) -> list[Recognised]:
-        """Recognise each item as a discovered group, a known class, or none of these, which `predict` never answers."""
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability (n, len(classes_) + n_classes_) of each known class and group, numbered like `labels_`.
+
+        It is the probability given that an item belongs to one of them: each row adds up to 1.
+        """
         check_is_fitted(self)
-        return self.recogniser_.recognise(self._items(X, reset=False))
+        items = self._items(X, reset=False)
+        with self._calling():
+            found = self.recogniser_.probabilities(items)
+        return np.roll(found, len(self.classes_), axis=1)  # the recogniser numbers groups first
+
+    def recognise(self, X: ArrayLike, none_rate: float = NONE_RATE) -> list[Recognised]:
+        """Recognise each item as a discovered group, a known class, or none of these, which `predict` never answers.
+
+        Args:
+            X: Items as `fit` takes them.
+            none_rate: Share of the items of groups and known classes that may be called none. The larger it is, the
+                more items that belong nowhere are found out.
+        """
+        check_is_fitted(self)
+        items = self._items(X, reset=False)
+        with self._calling():
+            return self.recogniser_.recognise(items, none_rate)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Items as points (n, e); clustering uses the Euclidean distances between them."""
         check_is_fitted(self)
-        points: NDArray[np.float64] = self.recogniser_.representation(self._items(X, reset=False)).numpy()
+        items = self._items(X, reset=False)
+        with self._calling():
+            points: NDArray[np.float64] = self.recogniser_.representation(items).numpy()
         return points
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any) -> NDArray[np.int64]:
         """`fit`, then `labels_`."""
         return self.fit(X, y).labels_
+
+    @property
+    def _n_features_out(self) -> int:
+        """Width of what `transform` gives; scikit-learn makes names of it."""
+        return int(self.recogniser_.places.sums.shape[1])
+
+    @contextmanager
+    def _calling(self) -> Iterator[None]:
+        """Inside, threads are bounded, and bad input is a ValueError, as scikit-learn's contract says."""
+        threads = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        try:
+            with all_threads(threads):
+                yield
+        except InputError as error:
+            raise ValueError(str(error)) from error
+
+    def _found_labels(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """Labels of the items that had none."""
+        index = {name: i for i, name in enumerate(names)}
+        found = zip(self.discovery_.kinds, self.discovery_.labels, self.discovery_.known, strict=True)
+        labels = [
+            len(names) + group if kind == "novel" else index[name] if kind == "known" else ALONE
+            for kind, group, name in found
+        ]
+        return np.array(labels, dtype=np.int64)
 
     def _items(self, X: ArrayLike, *, reset: bool) -> torch.Tensor:
         """Vectors as float64, images as uint8 with channels first."""

@@ -82,10 +82,10 @@ def discover_groups(
         context: Device, seed, folder for checkpoints and progress.
     """
     known = in_order(_checked(known, pool, config))
-    learnt = learn(known, pool, config, context)
     wanted = Wanted(None if config.classes == "auto" else config.classes, config.only_novel or not len(known))
     items, copies, place = unique_items(pool)
     drawn = draw(len(items), context.seed)
+    learnt = learn(known, items[drawn], config, context)
     if not len(pool):
         rehearsed = _rehearsed(learnt, np.zeros((0, 1)), wanted, context)
         return nothing(known, learnt.choice, learnt.representation, _anchors(learnt, rehearsed.shrink), rehearsed)
@@ -118,10 +118,7 @@ def learn(known: ImageSet, pool: Tensor, config: DiscoveryConfig, context: Conte
     """Choose what items are compared by, and fit it to the known classes, or without any to the pool."""
     large = _large_classes(known, context.seed)
     choice = _choose(known, large, config, context)
-    if len(known):
-        representation = fit(choice.representation, known, config, context)
-    else:
-        representation = as_they_are(pool, config.features if pool.ndim == 2 else PIXELS).framed(pool)
+    representation = _representation(choice, known, pool, config, context)
     return Learnt(known, choice, representation, tuple(_stages(choice)))
 
 
@@ -209,6 +206,19 @@ def _choose(known: ImageSet, large: ImageSet, config: DiscoveryConfig, context: 
     return Choice(learnt[0] if images else plain[0], {}, None, None, ())
 
 
+def _representation(
+    choice: Choice, known: ImageSet, items: Tensor, config: DiscoveryConfig, context: Context
+) -> Representation:
+    """What was chosen, fitted to the known classes; items (n, …) of the pool frame it too where those are too few."""
+    if not len(known):
+        return as_they_are(items, config.features if items.ndim == 2 else PIXELS).framed(items)
+    fitted = fit(choice.representation, known, config, context)
+    if choice.splits or not len(items):
+        return fitted
+    # One class by itself shows neither where the middle of all classes is nor how far apart they lie.
+    return replace(fitted, centre=None, scale=1.0).framed(torch.cat([known.images, items.cpu()]))
+
+
 def _stages(choice: Choice) -> list[Stage]:
     """The splits as points of the representation that was kept."""
     stages = []
@@ -270,7 +280,7 @@ def _find(
     numbers = blurred(grouped.numbers, rehearsed.spread) if wanted.k is None else grouped.numbers
     count = _count(numbers, grouped, wanted, calibrated=calibrated)
     if not count.certain:
-        context.reporter.say(f"The number of groups is uncertain. {count.how} Give --classes if you know it.")
+        context.reporter.say(f"The number of groups is uncertain. {count.how} Give the number if you know it.")
     nothing_yet = np.zeros(len(points))
     return _judged(Found(points, grouped, anchors, nothing_yet, numbers, count, rehearsed, calibrated), wanted)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from medi.cluster.class_model import Anchors, ClassModel, Floats
+from medi.cluster.class_model import Anchors, ClassModel, Floats, log_total
 from medi.cluster.moves import Places
 from medi.cluster.posterior import Ints
 from medi.discovery.recognition import NONE_RATE, Recognition
@@ -114,8 +114,8 @@ class Recogniser:
 
     def probabilities(self, items: Tensor) -> Floats:
         """Probability (n, k + c) of each group and each known class, given that an item belongs to one of them."""
-        found = self.recognition.probabilities(self.scores(self.representation(items)))[:, :-1]
-        return np.asarray(found / np.maximum(found.sum(1, keepdims=True), 1e-300))
+        raised = self.recognition.power * self.scores(self.representation(items))[:, :-1]
+        return np.asarray(np.exp(raised - log_total(raised)))
 
     def nearest(self, items: Tensor) -> Ints:
         """(n,) the likeliest place of each item: 0 to k - 1 for groups, then known classes; never none."""

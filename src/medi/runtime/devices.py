@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from medi.errors import InputError, unknown_name
 from medi.runtime import ranks
@@ -65,6 +66,13 @@ def cpu_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def all_threads(number: int) -> Iterator[None]:
+    """Let torch and the linear algebra of NumPy and SciPy use so many threads, and as many as before afterwards."""
+    with threadpool_limits(number), cpu_threads(number):
+        yield
 
 
 def wait_for(device: torch.device) -> None:
