@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 
 from medi.cluster.class_model import Anchors, ClassModel
 from medi.cluster.posterior import ALONE, Branches, known_label
+from medi.discovery.rehearsal import Stage
 
 
 def sampled_classes(classes: int, items: int, *, share: float = 0.8, width: int = 6, seed: int = 0) -> np.ndarray:
@@ -138,3 +139,18 @@ def problem(n: int, known: int, *, singles: bool, seed: int = 0, width: int = 3)
     anchors = Anchors(places[3:], generator.integers(2, 6, known).astype(float))
     model = ClassModel(0.6, float(width), log_new=-1.5, log_alone=-0.5)
     return Problem(points, anchors, model, log_rate=-1.0, singles=singles)
+
+
+def stage(
+    classes: int = 12, held_out: int = 4, items: int = 15, *, share: float = 0.75, width: int = 16, seed: int = 0
+) -> Stage:
+    """A split of classes of the model itself: the last three items of each class learnt from are kept back."""
+    world = sampled_classes(classes, items, share=share, width=width, seed=seed)
+    learnt, back = world[held_out:, :-3], world[held_out:, -3:]
+    return Stage(
+        world[:held_out].reshape(-1, width),
+        np.repeat(np.arange(held_out), items),
+        back.reshape(-1, width),
+        np.repeat(np.arange(classes - held_out), 3),
+        Anchors(learnt.mean(1), np.full(classes - held_out, float(items - 3))),
+    )
