@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score
 
-from medi.cluster.ward import by_size, ward
+from medi.cluster.ward import Tree, by_size, ward, weighted_ward
 from medi.errors import InputError
 
 
@@ -32,11 +32,51 @@ def test_the_cost_of_a_merge_is_what_the_sum_of_squares_grows_by():
         assert tree.costs[15 - k - 1] == pytest.approx(grown)
 
 
-def test_the_sizes_of_a_merge_are_those_of_its_clusters():
-    tree = ward(points(9))
-    assert tree.sizes[-1].sum() == 9
-    assert tree.sizes[0].tolist() == [1, 1]
-    assert sorted(tree.sizes[-1].tolist()) == sorted(np.bincount(tree.cut(2)).tolist())
+def below(tree: Tree, node: int) -> set[int]:
+    if node < tree.points:
+        return {node}
+    return set().union(*(below(tree, int(child)) for child in tree.pairs[node - tree.points]))
+
+
+def clusters(tree: Tree) -> set[frozenset[int]]:
+    return {frozenset(below(tree, tree.points + number)) for number in range(len(tree.pairs))}
+
+
+@given(n=st.integers(2, 25), d=st.integers(1, 5), seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_the_tree_is_that_of_scipy(n, d, seed):
+    x = points(n, d, seed).numpy()
+    tree, theirs = weighted_ward(x, np.ones(n)), linkage(x, "ward")
+    assert tree.costs == pytest.approx(theirs[:, 2] ** 2 / 2, rel=1e-6, abs=1e-9)
+    assert clusters(tree) == clusters(Tree(theirs[:, :2].astype(np.int64), theirs[:, 2]))
+
+
+@given(n=st.integers(2, 10), seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_a_weight_counts_as_so_many_copies_of_a_point(n, seed):
+    x = points(n, 3, seed).numpy()
+    weights = np.random.default_rng(seed).integers(1, 5, n)
+    tree, repeated = weighted_ward(x, weights), weighted_ward(np.repeat(x, weights, 0), np.ones(weights.sum()))
+    assert tree.costs == pytest.approx(repeated.costs[-(n - 1) :])
+    for k in range(1, n + 1):
+        assert adjusted_rand_score(np.repeat(tree.cut(k), weights), repeated.cut(k)) == 1
+
+
+@given(n=st.integers(1, 20), seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_every_cluster_is_a_run_of_the_leaf_order(n, seed):
+    tree = weighted_ward(points(n, 2, seed).numpy(), np.ones(n))
+    order = tree.leaf_order().tolist()
+    assert sorted(order) == list(range(n))
+    for members in clusters(tree):
+        places = sorted(order.index(member) for member in members)
+        assert places == list(range(places[0], places[0] + len(members)))
+
+
+def test_children_come_before_their_parents():
+    tree = ward(points(12))
+    assert (tree.pairs.max(1) < 12 + np.arange(11)).all()
+    assert (np.diff(tree.costs) >= 0).all()
 
 
 @given(n=st.integers(1, 20), k=st.integers(1, 20), copies=st.booleans())

@@ -6,6 +6,7 @@ import pytest
 from people import PALETTES, Result, tinted
 
 import medi.cli
+from medi.discovery import rehearsal
 
 
 @pytest.fixture
@@ -21,6 +22,15 @@ def medi_(capsys, monkeypatch):
         return Result(stop.value.code, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def few_bags():
+    """Rehearsals with few bags: quicker, where it does not matter what they say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rehearsal, "SCALE_BAGS", 8)
+        patch.setattr(rehearsal, "BAGS", 12)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,70 +1,33 @@
 import numpy as np
 import pytest
 import torch
-from medi.discovery.count import Pool
-from worlds import gaussian_classes, split
+from worlds import gaussian_classes, none_known, split
 
-from medi.discovery.diagnose import distance_from_known, judge, largest_overlap, stability_of
+from medi.cluster.class_model import Anchors
+from medi.data.imageset import ImageSet
+from medi.discovery.diagnose import distance_from_known, largest_overlap
 from medi.discovery.discover import DiscoveryConfig, discover_groups
-from medi.discovery.grouping import compact, group, thin
 from medi.discovery.held_out import choose, make_splits
+from medi.discovery.points import compact, thin
+from medi.discovery.rehearsal import Stage
 from medi.runtime.context import Context
 
-GOOD = {"grouped": 0.95, "gain": 0.1, "spread": 0.02, "distance": 1.0, "stability": 0.95, "certain": True}
+KMEANS = DiscoveryConfig(method="kmeans")
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict"),
-    [
-        ({}, "trustworthy"),
-        ({"gain": -0.2}, "trustworthy"),  # good features need not be bettered
-        ({"stability": 0.3}, "doubtful"),
-        ({"certain": False}, "doubtful"),
-        ({"stability": None}, "doubtful"),
-        ({"grouped": 0.4}, "doubtful"),
-        ({"grouped": 0.4, "gain": 0.01}, "no help"),
-        ({"distance": 9.0}, "no help"),
-        ({"grouped": None, "gain": None, "spread": None, "distance": None}, "doubtful"),
-    ],
-)
-def test_the_verdict_follows_from_the_figures(change, verdict):
-    assert judge(**(GOOD | change)) == verdict
+def diagnosed(known: ImageSet, pool: torch.Tensor, **config: object):
+    return discover_groups(known, pool, DiscoveryConfig(**{"method": "kmeans"} | config), Context())[0]
 
 
-def groups_of(points):
-    return lambda items: group(points[items], 3, "ward", torch.Generator().manual_seed(0))
-
-
-def test_a_grouping_that_is_plainly_there_is_stable_and_one_of_noise_is_not():
-    clear, noise = gaussian_classes(3, 10, apart=8.0).images.double(), gaussian_classes(1, 30).images.double()
-    stable, unstable = (
-        stability_of(
-            groups_of(x)(torch.arange(30)), groups_of(x), [], resamples=10, generator=torch.Generator().manual_seed(0)
-        )
-        for x in (clear, noise)
-    )
-    assert stable == 1
-    assert unstable < 0.7
-
-
-def test_augmented_groupings_count_towards_stability():
-    labels = np.repeat([0, 1, 2], 10)
-    points = gaussian_classes(3, 10, apart=8.0).images.double()
-    other = np.tile([0, 1, 2], 10)
-    score = stability_of(labels, groups_of(points), [other, other], resamples=2, generator=torch.Generator())
-    assert score < 0.7
-
-
-def test_a_handful_of_items_or_one_group_has_no_stability():
-    generator = torch.Generator()
-    assert stability_of(np.array([0, 1, 1]), groups_of(None), [], resamples=3, generator=generator) is None
-    assert stability_of(np.zeros(9, np.int64), groups_of(None), [], resamples=3, generator=generator) is None
+def held_out(items: torch.Tensor, labels: torch.Tensor) -> Stage:
+    points = items.double().numpy()
+    return Stage(points, labels.numpy(), points[:0], np.zeros(0, np.int64), Anchors.none(points.shape[1]))
 
 
 def test_held_out_known_classes_lie_at_distance_one_and_others_farther():
     world = gaussian_classes(30, 10)
     known, novel = split(world, 20)
-    splits = make_splits(known, DiscoveryConfig(method="kmeans"), Context())
+    splits = make_splits(known, KMEANS, Context())
     alike = distance_from_known(splits, novel.images)
     assert alike == pytest.approx(1, abs=0.25)
     assert distance_from_known(splits, novel.images + 100) > 3
@@ -72,24 +35,52 @@ def test_held_out_known_classes_lie_at_distance_one_and_others_farther():
 
 def test_overlap_is_larger_where_classes_touch():
     apart, touching = gaussian_classes(4, 20, apart=6.0), gaussian_classes(4, 20, apart=0.2)
-    low, high = (largest_overlap([Pool(w.images.double(), w.labels)]) for w in (apart, touching))
+    low, high = (largest_overlap([held_out(w.images, w.labels)]) for w in (apart, touching))
     assert low < 0.1 < high
     assert largest_overlap([]) is None
-    assert largest_overlap([Pool(apart.images[:3].double(), torch.tensor([0, 1, 2]))]) is None
+    assert largest_overlap([held_out(apart.images[:3], torch.tensor([0, 1, 2]))]) is None
 
 
-def test_reasons_carry_their_figures_and_what_speaks_against_trust_comes_first():
+def test_known_classes_that_teach_nothing_are_no_help_and_that_comes_first():
     known, novel = split(gaussian_classes(14, 8, apart=0.1), 10)
-    found, _ = discover_groups(known, novel.images, DiscoveryConfig(method="kmeans", resamples=3), Context())
+    found = diagnosed(known, novel.images)
     assert found.diagnosis.verdict == "no help"
-    share = 100 * found.representation_scores[found.representation]
-    assert f"{share:.0f} %" in found.diagnosis.reasons[0]
+    assert "too many of those known items came out wrong" in found.diagnosis.reasons[0]
     assert all(reason.endswith(".") for reason in found.diagnosis.reasons)
+
+
+def test_the_figures_are_those_of_the_discovery():
+    known, novel = split(gaussian_classes(20, 10, apart=6.0), 15)
+    pool = torch.cat([novel.images, known.images[:60] + 0.01])
+    found = diagnosed(known, pool, only_novel=False)
+    figures = found.diagnosis
+    assert figures.expected == pytest.approx(np.mean(found.confidence))
+    assert figures.known_share == found.kinds.count("known") / len(pool) > 1 / 3
+    assert figures.calibrated
+    assert 0 < figures.rehearsed <= 1
+    assert figures.rehearsed_spread >= 0
+    assert figures.distance == pytest.approx(1, abs=0.4)
+    assert figures.verdict == "doubtful", "much of the pool is known"
+    assert any("already know" in reason for reason in figures.reasons)
+
+
+def test_clear_groups_beside_many_known_classes_are_trustworthy():
+    known, novel = split(gaussian_classes(25, 10, apart=6.0), 20)
+    found = diagnosed(known, novel.images)
+    assert found.diagnosis.verdict == "trustworthy"
+    assert {group.verdict for group in found.groups} == {"tight"}
+
+
+def test_items_unlike_all_known_classes_are_no_help():
+    known, novel = split(gaussian_classes(14, 8, apart=6.0), 10)
+    found = diagnosed(known, novel.images + 100)
+    assert found.diagnosis.verdict == "no help"
+    assert "unlike all of your known classes" in found.diagnosis.reasons[0]
 
 
 def test_a_later_candidate_is_kept_only_where_it_is_better_beyond_chance():
     known, _ = split(gaussian_classes(20, 10, apart=8.0), 20)
-    choice = choose(make_splits(known, DiscoveryConfig(method="kmeans"), Context()), Context())
+    choice = choose(make_splits(known, KMEANS, Context()), Context())
     assert choice.scores["encoder"] == 1
     assert choice.representation == "encoder"
     assert choice.gain <= 2 * choice.spread
@@ -109,16 +100,23 @@ def test_thinning_takes_equally_many_of_each_class_and_nothing_where_there_is_ro
     assert thin(labels, 200, torch.Generator()).tolist() == list(range(200))
 
 
-def test_what_could_not_be_checked_is_said():
-    known, novel = split(gaussian_classes(14, 8, apart=8.0), 10)
-    config = DiscoveryConfig(method="kmeans", classes=1, resamples=3)
-    found, _ = discover_groups(known, novel.images, config, Context())
-    assert found.diagnosis.stability is None
-    assert found.diagnosis.verdict == "doubtful"
-    assert found.diagnosis.reasons[0].startswith("With a single group or so few items")
+@pytest.mark.parametrize("known_classes", [0, 1, 3])
+def test_what_could_not_be_checked_is_said(known_classes):
+    world = gaussian_classes(6, 8, apart=6.0)
+    known, novel = split(world, known_classes) if known_classes else (none_known(), world)
+    found = diagnosed(known, novel.images)
+    figures = found.diagnosis
+    assert (figures.verdict, figures.calibrated) == ("doubtful", False)
+    assert (figures.rehearsed, figures.rehearsed_spread, figures.gain, figures.distance) == (None,) * 4
+    assert "nothing could be rehearsed" in figures.reasons[0]
+    assert max(found.confidence) <= 0.5
+    assert not {group.verdict for group in found.groups} & {"tight"}
 
 
-def test_too_few_items_are_not_blamed_on_the_known_classes():
-    known, novel = split(gaussian_classes(14, 8, apart=8.0), 10)
-    found, _ = discover_groups(known, novel.images[:3], DiscoveryConfig(method="kmeans", resamples=3), Context())
-    assert "too few items to calibrate" in found.count.how
+def test_a_wide_interval_is_never_trustworthy():
+    known, novel = split(gaussian_classes(14, 8, apart=1.0), 10)
+    found = diagnosed(known, novel.images)
+    assert found.count.high > 1.5 * found.count.low
+    assert not found.count.certain
+    assert found.diagnosis.verdict != "trustworthy"
+    assert any("number of groups is uncertain" in reason for reason in found.diagnosis.reasons)

@@ -51,8 +51,8 @@ class Recognition:
         return lead(scores) < self.threshold(rate)
 
     def threshold(self, rate: float) -> float:
-        """The lead below which an item is called none."""
-        if rate <= 0:
+        """The lead below which an item is called none; nothing is where no lead is known."""
+        if rate <= 0 or not len(self.leads):
             return -np.inf
         return float(np.interp(rate, np.linspace(0, 1, len(self.leads)), self.leads))
 

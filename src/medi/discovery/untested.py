@@ -29,18 +29,21 @@ def unrehearsed(points: Floats, known: Floats, labels: Ints, wanted: Wanted) -> 
         labels: (m,) their classes.
         wanted: What will be asked of the grouping.
     """
-    if not len(points):  # nothing will be grouped: only known classes are recognised
-        points = known
     every = np.concatenate([points, known])[: 4 * MOST_TRIED]
     covariance = np.cov(every.T, bias=True).reshape(every.shape[1], -1) if len(every) > 1 else np.eye(points.shape[1])
     trace = float(np.trace(covariance))
     dimensions = SHARPNESS * (trace**2 / float(np.square(covariance).sum()) if trace > 0 else 1.0)
     share = _alike(known, labels)
     if share is None:
-        share = _likeliest_share(points[:MOST_TRIED], dimensions)
+        share = _likeliest_share((points if len(points) else known)[:MOST_TRIED], dimensions)
     model = ClassModel(share, dimensions)
-    grouped = group_points(points, Anchors.none(points.shape[1]), model, Wanted(wanted.k, True), spread=WIDE)
-    leads = _own_leads(points, grouped.labels, model)
+    places = labels  # known classes and, after them, groups
+    if len(points):
+        grouped = group_points(points, Anchors.none(points.shape[1]), model, Wanted(wanted.k, True), spread=WIDE)
+        places = np.concatenate([labels, labels.max(initial=-1) + 1 + grouped.labels])
+    leads = np.concatenate(
+        [_own_leads(np.concatenate([known, points]), places, some, model) for some in _some_of(len(known), len(points))]
+    )
     recognition = Recognition(0.25, 0.0, curve(leads), np.zeros(0), GUESS)
     return Rehearsed(model, 1.0, WIDE, 0.0, untested(), recognition, (float("nan"), float("nan")))
 
@@ -66,15 +69,20 @@ def _likeliest_share(points: Floats, dimensions: float) -> float:
     return float(SHARES[(np.logaddexp.reduce(total, axis=1) - scatter - lengths).argmax()])
 
 
-def _own_leads(points: Floats, labels: Ints, model: ClassModel) -> Floats:
-    """Lead over "none" of some items in the best group, their own taken without them."""
+def _some_of(known: int, pool: int) -> tuple[Ints, Ints]:
+    """Indices of known items and, after all of those, of the pool: up to `MOST_TRIED` of each, from everywhere."""
+    of_known, of_pool = (np.unique(np.linspace(0, n - 1, min(n, MOST_TRIED)).astype(np.int64)) for n in (known, pool))
+    return of_known, known + of_pool
+
+
+def _own_leads(points: Floats, labels: Ints, some: Ints, model: ClassModel) -> Floats:
+    """Lead over "none" of some items in the best place, their own taken without them; not of those that fill one."""
     places = Places.of(points, labels, Anchors.none(points.shape[1]))
     found = []
-    for point, own in zip(points[:MOST_TRIED], labels[:MOST_TRIED], strict=True):
-        rest = Places(places.sums.copy(), places.counts.copy(), places.groups)
-        rest.sums[own] -= point
-        rest.counts[own] -= 1
-        scores = rest.all_scores(point[None], model)
-        scores[0, :-1][rest.counts == 0] = -np.inf
-        found.append(float(lead(scores)[0]))
+    for point, own in zip(points[some], labels[some], strict=True):
+        if places.counts[own] > 1:
+            rest = Places(places.sums.copy(), places.counts.copy(), places.groups)
+            rest.sums[own] -= point
+            rest.counts[own] -= 1
+            found.append(float(lead(rest.all_scores(point[None], model))[0]))
     return np.array(found)
