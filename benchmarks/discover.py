@@ -52,7 +52,7 @@ CONFIG = DiscoveryConfig(method="kmeans")
 """Without a projector, which takes longest and is nearly never kept: other methods differ in nothing else."""
 
 
-def cases(source: Source, unequal: bool) -> Iterator[int]:
+def cases(source: Source) -> Iterator[int]:
     """Numbers of novel classes that a set has enough classes for."""
     spare = len(np.unique(source.novel_labels)) // (2 if source.shared else 1)
     yield from (groups for groups in (5, 20) if groups <= spare)
@@ -180,6 +180,19 @@ def earlier(commit: str, problems: list[tuple[str, Draw]], folder: Path) -> dict
     return answers
 
 
+def compare(source: Source, case: dict[str, Any], commit: str) -> list[dict[str, Any]]:
+    """The rows of one draw, those of an earlier commit last."""
+    seed, groups, unequal = case["draw"], case["groups"], case["sizes"] == "unequal"
+    pure = draw(source, seed, groups, unequal=unequal, mixed=False)
+    mixed = draw(source, seed, groups, unequal=unequal, mixed=True)
+    rows = [case | {"engine": "medi", "pool": pool} | row for pool, row in measure(pure, mixed, seed)]
+    if commit:
+        with TemporaryDirectory() as folder:
+            answers = earlier(commit, [("only", pure), ("mixed", mixed)], Path(folder))
+        rows += [case | {"engine": commit, "pool": pool} | row for pool, row in answers.items()]
+    return rows
+
+
 def main(parser: Parser) -> None:
     """Draw, group, compare."""
     parser.add_argument("--out", type=Path, required=True)
@@ -197,26 +210,19 @@ def main(parser: Parser) -> None:
     rows = read_journal(options.out) if options.out.exists() else []
     done = {(row["set"], row["groups"], row["sizes"], row["draw"]) for row in rows}
     facts = describe_run(torch.device("cpu"))
-    for name in wanted:
-        source = available[name]()
-        for seed in range(options.first, options.first + options.draws):
-            for unequal in (False, True):
-                sizes = "unequal" if unequal else "equal"
-                for groups in cases(source, unequal):
-                    if (name, groups, sizes, seed) in done:
-                        continue
-                    pure = draw(source, seed, groups, unequal=unequal, mixed=False)
-                    mixed = draw(source, seed, groups, unequal=unequal, mixed=True)
+    read = {name: available[name]() for name in wanted}
+    for seed in range(options.first, options.first + options.draws):
+        for name, source in read.items():
+            for sizes in ("equal", "unequal"):
+                for groups in cases(source):
                     case = {"set": name, "groups": groups, "sizes": sizes, "draw": seed}
-                    found = [case | {"engine": "medi", "pool": pool} | row for pool, row in measure(pure, mixed, seed)]
-                    if options.earlier:
-                        with TemporaryDirectory() as folder:
-                            answers = earlier(options.earlier, [("only", pure), ("mixed", mixed)], Path(folder))
-                        found += [case | {"engine": options.earlier, "pool": p} | row for p, row in answers.items()]
+                    if tuple(case.values()) in done:
+                        continue
+                    found = compare(source, case, options.earlier)
                     for row in found:
                         append_to_journal(options.out, row | facts)
                     summary = {row["pool"]: (row["classes"], row["k"], round(row["acc"], 2)) for row in found[:3]}
-                    print(name, groups, sizes, seed, summary, flush=True)
+                    print(*case.values(), summary, flush=True)
 
 
 if __name__ == "__main__":
