@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medi.cluster.class_model import Anchors, ClassModel, Floats, log_total
 from medi.cluster.posterior import ALONE, Ints, known_label
@@ -30,16 +31,17 @@ class Places:
     groups: int
 
     @classmethod
-    def of(cls, points: Floats, labels: Ints, anchors: Anchors) -> Places:
-        """The places of points (n, d) with labels (n,) as `Posterior.draws` gives them."""
+    def of(cls, points: Floats, labels: Ints, anchors: Anchors, sizes: Ints | None = None) -> Places:
+        """The places of points (n, d), means of `sizes` items, with labels (n,) as `Posterior.draws` gives them."""
+        weights = np.ones(len(points)) if sizes is None else sizes.astype(np.float64)
         groups = int(labels.max(initial=-1)) + 1
         sums = np.zeros((groups + len(anchors), points.shape[1]))
         counts = np.zeros(len(sums))
         sums[groups:], counts[groups:] = anchors.means * anchors.counts[:, None], anchors.counts
         place = place_of(labels, groups)
         inside = place >= 0
-        np.add.at(sums, place[inside], points[inside])
-        np.add.at(counts, place[inside], 1.0)
+        np.add.at(sums, place[inside], (points * weights[:, None])[inside])
+        np.add.at(counts, place[inside], weights[inside])
         return cls(sums, counts, groups)
 
     def scores(self, point: Floats, squares: Floats, model: ClassModel, log_rate: float, *, singles: bool) -> Floats:
@@ -64,7 +66,15 @@ class Places:
 
 
 def improve(
-    points: Floats, labels: Ints, anchors: Anchors, model: ClassModel, log_rate: float, *, singles: bool
+    points: Floats,
+    labels: Ints,
+    anchors: Anchors,
+    model: ClassModel,
+    log_rate: float,
+    *,
+    singles: bool,
+    sizes: Ints | None = None,
+    fixed: NDArray[np.bool_] | None = None,
 ) -> Ints:
     """Move items one at a time to where they fit better, until nothing moves; the number of groups stays.
 
@@ -75,14 +85,17 @@ def improve(
         model: What a class is.
         log_rate: Of an item in a known class, beside the evidence.
         singles: Whether a single item counts as a group; otherwise groups keep two items, and items may be alone.
+        sizes: (n,) of how many items each point is the mean; those of more than one have to be fixed.
+        fixed: (n,) which points do not move.
     """
-    labels, places = labels.copy(), Places.of(points, labels, anchors)
+    labels, places = labels.copy(), Places.of(points, labels, anchors, sizes)
+    moving = range(len(points)) if fixed is None else np.flatnonzero(~fixed).tolist()
     squares = np.square(places.sums).sum(1)
     least = 1 if singles else 2
     for _ in range(MOST_ROUNDS):
         moved = False
-        for i, point in enumerate(points):
-            here = int(place_of(labels[i : i + 1], places.groups)[0])
+        for i in moving:
+            point, here = points[i], int(place_of(labels[i : i + 1], places.groups)[0])
             if 0 <= here < places.groups and places.counts[here] <= least:
                 continue
             if here >= 0:

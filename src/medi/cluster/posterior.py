@@ -8,13 +8,14 @@ a novel group, a known class with some items (it then holds exactly one known cl
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medi.cluster.class_model import Anchors, ClassModel, Floats, log_total
+from medi.cluster.linked_ward import linked_ward
 from medi.cluster.ward import Tree, weighted_ward
 
 Ints = NDArray[np.int64]
@@ -42,6 +43,7 @@ class Branches:
         squares: (b,) squared length of their sum.
         before: (b, 2) count and squared length of the known class of a branch alone.
         spans: (b, 2) where the leaves of a branch begin and end in an order in which each branch is one run.
+        split: (b,) whether a branch holds two points that belong apart, and so is no group.
     """
 
     tree: Tree
@@ -53,19 +55,37 @@ class Branches:
     squares: Floats
     before: Floats
     spans: Ints
+    split: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, points: Floats, anchors: Anchors, copies: Ints | None = None) -> Branches:
-        """The branches of Ward's tree of points (n, d), of which there may be copies (n,), and known classes."""
+    def of(
+        cls,
+        points: Floats,
+        anchors: Anchors,
+        copies: Ints | None = None,
+        *,
+        sizes: Ints | None = None,
+        apart: Sequence[tuple[int, int]] = (),
+    ) -> Branches:
+        """The branches of Ward's tree of points and known classes.
+
+        Args:
+            points: (n, d).
+            anchors: The known classes.
+            copies: (n,) how many copies of each point there are; they say nothing new.
+            sizes: (n,) of how many different items each point is the mean, where items are known to belong together.
+            apart: Pairs of points that belong to different groups.
+        """
         n, c = len(points), len(anchors)
-        tree = weighted_ward(np.concatenate([points, anchors.means]), np.concatenate([np.ones(n), anchors.counts]))
+        weights = np.ones(n) if sizes is None else sizes.astype(np.float64)
+        every, mass = np.concatenate([points, anchors.means]), np.concatenate([weights, anchors.counts])
+        tree = linked_ward(every, mass, apart) if apart else weighted_ward(every, mass)
         leaves = n + c
         sums = np.zeros((2 * leaves - 1, points.shape[1]))
-        sums[:n], sums[n:leaves] = points, anchors.means * anchors.counts[:, None]
+        sums[:n], sums[n:leaves] = points * weights[:, None], anchors.means * anchors.counts[:, None]
         items, known, only = (np.zeros(2 * leaves - 1, np.int64) for _ in range(3))
-        items[:n], known[n:leaves], only[:], only[n:leaves] = 1, 1, -1, np.arange(c)
-        counts = np.ones(2 * leaves - 1)
-        counts[n:leaves] = anchors.counts
+        items[:n], known[n:leaves], only[:], only[n:leaves] = weights, 1, -1, np.arange(c)
+        counts = np.concatenate([mass, np.zeros(leaves - 1)])
         for number, (a, b) in enumerate(tree.pairs):
             v = leaves + number
             sums[v], items[v], known[v], counts[v] = sums[a] + sums[b], items[a] + items[b], known[a] + known[b], 0
@@ -77,7 +97,12 @@ class Branches:
         single = (items == 1) & (known == 0)
         if copies is not None:
             single[:n] &= copies == 1
-        return cls(tree, items, single, known, only, counts, squares, before, _spans(tree))
+        spans = _spans(tree)
+        split = np.zeros(len(items), bool)
+        for a, b in apart:
+            low, high = sorted((spans[a, 0], spans[b, 0]))
+            split |= (spans[:, 0] <= low) & (spans[:, 1] > high)
+        return cls(tree, items, single, known, only, counts, squares, before, spans, split)
 
     def log_weights(self, model: ClassModel, log_rate: float | Floats, *, singles: bool) -> Floats:
         """Weight (..., b) of each branch as one group; `log_rate`: what an item of a known class counts by itself."""
@@ -86,7 +111,8 @@ class Branches:
             prior = np.where(self.single, model.log_alone, prior)
         new = model.evidence(self.items, self.squares) + prior
         joined = model.evidence(self.counts, self.squares) - model.evidence(*self.before.T) + self.items * log_rate
-        return np.where(self.known == 0, new, np.where(self.known == 1, joined, -np.inf))
+        weights = np.where(self.known == 0, new, np.where(self.known == 1, joined, -np.inf))
+        return np.where(self.split, -np.inf, weights)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from medi.discovery.map import map_positions
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.rehearsal import Rehearsed
 from medi.discovery.representations import Representation
-from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, Kind
+from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, GroupingFacts, Kind
 from medi.discovery.verdict import Figures, diagnosis_of, group_verdict
 
 if TYPE_CHECKING:
@@ -49,6 +49,15 @@ def describe(found: Found, figures: Figures, choice: Choice, names: tuple[str, .
         representation=choice.representation,
         representation_scores=dict(choice.scores),
         positions=map_positions(torch.from_numpy(found.points), seed),
+        grouping=_grouping(found),
+    )
+
+
+def _grouping(found: Found) -> GroupingFacts:
+    rehearsed = found.rehearsed
+    trust = rehearsed.trust
+    return GroupingFacts(
+        rehearsed.spread, rehearsed.mistaken, trust.temperature, trust.weights, trust.most, found.only_novel
     )
 
 

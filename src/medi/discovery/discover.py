@@ -54,6 +54,7 @@ class Found:
         count: How many groups, and why.
         rehearsed: What rehearsals said.
         calibrated: Whether there were any.
+        only_novel: Whether the pool was taken to hold only novel classes.
     """
 
     points: Floats
@@ -64,6 +65,7 @@ class Found:
     count: ClassCount
     rehearsed: Rehearsed
     calibrated: bool
+    only_novel: bool
 
 
 def discover_groups(
@@ -282,7 +284,8 @@ def _find(
     if not count.certain:
         context.reporter.say(f"The number of groups is uncertain. {count.how} Give the number if you know it.")
     nothing_yet = np.zeros(len(points))
-    return _judged(Found(points, grouped, anchors, nothing_yet, numbers, count, rehearsed, calibrated), wanted)
+    found = Found(points, grouped, anchors, nothing_yet, numbers, count, rehearsed, calibrated, wanted.only_novel)
+    return _judged(found, wanted)
 
 
 def _judged(found: Found, wanted: Wanted) -> Found:

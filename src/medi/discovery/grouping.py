@@ -102,11 +102,11 @@ def group_points(
     if wanted.only_novel:
         anchors = Anchors.none(points.shape[1])
     branches = Branches.of(points, anchors, copies)
-    model, posterior, rates, known = _estimate_rates(branches, anchors, model, wanted)
+    model, posterior, rates, known = estimate_rates(branches, anchors, model, wanted)
     if len(anchors) and mistaken > 0 and known <= len(points) * (MARGIN * mistaken + DOUBT):
         anchors = Anchors.none(points.shape[1])
         branches = Branches.of(points, anchors, copies)
-        model, posterior, rates, _ = _estimate_rates(branches, anchors, model, wanted)
+        model, posterior, rates, _ = estimate_rates(branches, anchors, model, wanted)
     numbers = posterior.numbers()[0]
     k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
     labels = _cut(points, branches, posterior, model, rates, wanted, k)
@@ -166,7 +166,7 @@ def sampled_confidence(grouped: Grouped, numbers: Floats, draws: int, generator:
     return (right + HALF) / (draws + 2 * HALF)
 
 
-def _estimate_rates(
+def estimate_rates(
     branches: Branches, anchors: Anchors, model: ClassModel, wanted: Wanted
 ) -> tuple[ClassModel, Posterior, Rates, float]:
     """The posterior with shares of known and lone items that it confirms itself, and how many items look known."""

@@ -103,6 +103,27 @@ class Group:
 
 
 @dataclass(frozen=True)
+class GroupingFacts:
+    """What is needed to group the same pool again.
+
+    Attributes:
+        spread: How far the number of groups is off in rehearsals, in logarithms.
+        mistaken: Share of novel items that rehearsals took for known.
+        temperature: Of `Trust`, and so are the next two.
+        weights: Three.
+        most: Largest confidence.
+        only_novel: Whether it was said that the pool holds only novel classes.
+    """
+
+    spread: float
+    mistaken: float
+    temperature: float
+    weights: tuple[float, float, float]
+    most: float
+    only_novel: bool
+
+
+@dataclass(frozen=True)
 class Discovery:
     """What was found among the m items of a pool.
 
@@ -119,6 +140,7 @@ class Discovery:
         representation: What items were compared by, such as "encoder" or "encoder + projector".
         representation_scores: Share of items put right with each representation, on known classes that were hidden.
         positions: Place of each item on a 2-D map, both coordinates from 0 to 1.
+        grouping: How the pool was grouped; None where it was empty.
     """
 
     kinds: tuple[Kind, ...]
@@ -133,3 +155,4 @@ class Discovery:
     representation: str
     representation_scores: Mapping[str, float]
     positions: tuple[tuple[float, float], ...]
+    grouping: GroupingFacts | None = None

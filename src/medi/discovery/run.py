@@ -19,6 +19,7 @@ from medi.discovery.discover import MOST_GROUPED, DiscoveryConfig, discover_grou
 from medi.discovery.inputs import Folders, Inputs, find_folders, read_inputs
 from medi.discovery.model_folder import choose_encoder, save_model
 from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lost
+from medi.discovery.pool import SavedPool
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.result import Discovery
 from medi.errors import InputError
@@ -147,6 +148,7 @@ def run_discover(
     seconds = {"reading": found.read_at - start, "grouping": monotonic() - found.read_at}
     results = output.results_folder(out)
     save_model(results / output.MODEL, found.recogniser, encoder)
+    SavedPool.save(results / output.MODEL, inputs.novel.arrays, found.recogniser, discovery)
     facts = _facts(arguments, inputs, discovery, encoder, machine, seconds)
     output.write_clusters(results / output.CLUSTERS, inputs.novel.paths, discovery)
     if arguments.export:
