@@ -44,7 +44,7 @@ from medi.runtime.progress import Reporter
 
 SETS = ["cifar100", "omniglot", "glyphs", "digits"]
 POOLS = ("only", "pure", "mixed")
-EARLIER = "a24c678"
+OURS, EARLIER = "medi", "a24c678"
 BINS = 10
 """Bins of confidence; a row has how many lines are in each, their confidence and how many are right."""
 NONE_RATES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
@@ -180,17 +180,19 @@ def earlier(commit: str, problems: list[tuple[str, Draw]], folder: Path) -> dict
     return answers
 
 
-def compare(source: Source, case: dict[str, Any], commit: str) -> list[dict[str, Any]]:
-    """The rows of one draw, those of an earlier commit last."""
+def compare(source: Source, case: dict[str, Any], engines: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of one draw."""
     seed, groups, unequal = case["draw"], case["groups"], case["sizes"] == "unequal"
     pure = draw(source, seed, groups, unequal=unequal, mixed=False)
     mixed = draw(source, seed, groups, unequal=unequal, mixed=True)
-    rows = [case | {"engine": "medi", "pool": pool} | row for pool, row in measure(pure, mixed, seed)]
-    if commit:
-        with TemporaryDirectory() as folder:
-            answers = earlier(commit, [("only", pure), ("mixed", mixed)], Path(folder))
-        rows += [case | {"engine": commit, "pool": pool} | row for pool, row in answers.items()]
-    return rows
+    for engine in engines:
+        if engine == OURS:
+            found = dict(measure(pure, mixed, seed))
+        else:
+            with TemporaryDirectory() as folder:
+                found = earlier(engine, [("only", pure), ("mixed", mixed)], Path(folder))
+        for pool, row in found.items():
+            yield case | {"engine": engine, "pool": pool} | row
 
 
 def main(parser: Parser) -> None:
@@ -208,7 +210,8 @@ def main(parser: Parser) -> None:
     available = sources(options.photos, reporter)
     wanted = some_of(list(available))(options.sets) if options.sets else list(available)
     rows = read_journal(options.out) if options.out.exists() else []
-    done = {(row["set"], row["groups"], row["sizes"], row["draw"]) for row in rows}
+    done = {(row["set"], row["groups"], row["sizes"], row["draw"], row["engine"]) for row in rows}
+    engines = [OURS, *filter(None, [options.earlier])]
     facts = describe_run(torch.device("cpu"))
     read = {name: available[name]() for name in wanted}
     for seed in range(options.first, options.first + options.draws):
@@ -216,13 +219,12 @@ def main(parser: Parser) -> None:
             for sizes in ("equal", "unequal"):
                 for groups in cases(source):
                     case = {"set": name, "groups": groups, "sizes": sizes, "draw": seed}
-                    if tuple(case.values()) in done:
-                        continue
-                    found = compare(source, case, options.earlier)
-                    for row in found:
+                    todo = [engine for engine in engines if (*case.values(), engine) not in done]
+                    for row in compare(source, case, todo):
                         append_to_journal(options.out, row | facts)
-                    summary = {row["pool"]: (row["classes"], row["k"], round(row["acc"], 2)) for row in found[:3]}
-                    print(*case.values(), summary, flush=True)
+                        print(
+                            *case.values(), *(row[key] for key in ("engine", "pool", "classes", "k", "acc")), flush=True
+                        )
 
 
 if __name__ == "__main__":
