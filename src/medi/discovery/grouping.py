@@ -24,6 +24,10 @@ SHARE_ROUNDS = 3
 """Rounds in which the shares of known and lone items are estimated."""
 MARGIN, DOUBT = 1.25, 0.02
 """A pool holds nothing known where at most so many times the items that rehearsals mistook look known, and so many."""
+USUAL_SIZE, FALL = 6.0, 0.7
+"""Items up to which a class needs its full likeness, and the power of their number with which it falls after that."""
+SIZE_ROUNDS = 8
+"""Rounds in which the size of classes is found."""
 HALF = 0.5
 """Items that each share is estimated with beside those found: no share is ever zero."""
 ALL_NUMBERS, PART = 400, 20
@@ -102,16 +106,32 @@ def group_points(
     if wanted.only_novel:
         anchors = Anchors.none(points.shape[1])
     branches = Branches.of(points, anchors, copies)
-    model, posterior, rates, known = estimate_rates(branches, anchors, model, wanted)
-    if len(anchors) and mistaken > 0 and known <= len(points) * (MARGIN * mistaken + DOUBT):
-        anchors = Anchors.none(points.shape[1])
-        branches = Branches.of(points, anchors, copies)
-        model, posterior, rates, _ = estimate_rates(branches, anchors, model, wanted)
-    numbers = posterior.numbers()[0]
-    k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
+    weighed = model
+    for _ in range(SIZE_ROUNDS):
+        fitted, posterior, rates, known = estimate_rates(branches, anchors, weighed, wanted)
+        if len(anchors) and mistaken > 0 and known <= len(points) * (MARGIN * mistaken + DOUBT):
+            anchors = Anchors.none(points.shape[1])
+            branches = Branches.of(points, anchors, copies)
+            fitted, posterior, rates, known = estimate_rates(branches, anchors, weighed, wanted)
+        numbers = posterior.numbers()[0]
+        k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
+        sized = _sized(model, (len(points) - known) / max(k, 1))
+        if sized == weighed:
+            break
+        weighed = sized
+    model = fitted
     labels = _cut(points, branches, posterior, model, rates, wanted, k)
     labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles)
     return Grouped(labels, posterior, numbers, rates, model, anchors)
+
+
+def _sized(model: ClassModel, size: float) -> ClassModel:
+    """The model for classes of about so many items.
+
+    No class is quite what the model says, so the more items a class has, the more parts it would fall into. The
+    likeness that its items need therefore falls with their number.
+    """
+    return replace(model, share=model.share * min(1.0, (USUAL_SIZE / max(size, 1.0)) ** FALL))
 
 
 def blurred(numbers: Floats, spread: float) -> Floats:
