@@ -231,7 +231,7 @@ def _sizes(classes: int, items: int, generator: np.random.Generator) -> Ints:
     most = max(2.5, min(min(items, LARGEST_BAG) / classes, LARGEST_CLASS))
     mean = np.exp(generator.uniform(np.log(2), np.log(most)))
     weights = np.ones(classes) if generator.random() < 0.5 else generator.uniform(0.2, 1.8, classes)
-    return np.maximum(1, np.round(mean * weights)).astype(np.int64)
+    return np.asarray(np.maximum(1, np.round(mean * weights)), dtype=np.int64)
 
 
 def _best_scale(
