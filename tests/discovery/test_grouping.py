@@ -133,6 +133,17 @@ def test_where_only_new_things_are_expected_known_classes_take_nothing(mixed):
     assert np.array_equal(found.labels, without.labels)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_an_item_with_a_copy_is_never_alone(seed):
+    world = sampled_classes(8, 10, share=0.55, width=10, seed=seed)
+    points = np.concatenate([world[0, :5], world[1, :4], world[2, :3], world[3, :1], world[4, :1]])
+    copies = np.where(np.arange(len(points)) % 3 == 0, 2, 1)
+    copies[-1] = 2
+    known = Anchors(world[5:].mean(1), np.full(3, 10.0))
+    found = group_points(points, known, ClassModel(0.55, 10.0), Wanted(only_novel=False), copies=copies)
+    assert not (found.labels[copies > 1] == ALONE).any()
+
+
 @pytest.mark.parametrize("only_novel", [True, False])
 def test_one_item_and_two_are_a_pool_too(mixed, only_novel):
     points, _, anchors = mixed

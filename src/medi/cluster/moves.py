@@ -64,7 +64,14 @@ class Places:
 
 
 def improve(
-    points: Floats, labels: Ints, anchors: Anchors, model: ClassModel, log_rate: float, *, singles: bool
+    points: Floats,
+    labels: Ints,
+    anchors: Anchors,
+    model: ClassModel,
+    log_rate: float,
+    *,
+    singles: bool,
+    copies: Ints | None = None,
 ) -> Ints:
     """Move items one at a time to where they fit better, until nothing moves; the number of groups stays.
 
@@ -75,6 +82,7 @@ def improve(
         model: What a class is.
         log_rate: Of an item in a known class, beside the evidence.
         singles: Whether a single item counts as a group; otherwise groups keep two items, and items may be alone.
+        copies: (n,) how many copies of each point there are; one with copies never becomes alone.
     """
     labels, places = labels.copy(), Places.of(points, labels, anchors)
     squares = np.square(places.sums).sum(1)
@@ -88,7 +96,7 @@ def improve(
             if here >= 0:
                 _shift(places, squares, here, point, -1)
             scores = places.scores(point, squares, model, log_rate, singles=singles)
-            if singles:
+            if singles or (copies is not None and copies[i] > 1):
                 scores[-1] = -np.inf
             own = scores[here] if here >= 0 else scores[-1]
             best = int(scores.argmax())

@@ -99,7 +99,7 @@ def group_points(
     numbers = posterior.numbers()[0]
     k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
     labels = _cut(points, branches, posterior, model, rates, wanted, k)
-    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles)
+    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles, copies=copies)
     return Grouped(labels, posterior, numbers, rates, model)
 
 
