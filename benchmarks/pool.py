@@ -37,10 +37,10 @@ from PIL import Image
 from script import Parser, positive, read_json, run, some_of, write_json
 
 import medi
-from medi.data.imageset import ImageSet
-from medi.discovery.held_out import Choice
+from medi.cluster.class_model import Anchors, ClassModel
 from medi.discovery.model_folder import save_model
-from medi.discovery.recogniser import make_recogniser
+from medi.discovery.recogniser import Recogniser
+from medi.discovery.recognition import Recognition, curve
 from medi.discovery.representations import Representation
 from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import SHARD
@@ -69,13 +69,21 @@ def write_photos(folder: Path, numbers: range, classes: range) -> Path:
 def make_model(folder: Path, encoder: Encoder, representation: Representation) -> Path:
     """A model of noise: recognising with it takes as long as with any other."""
     generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(CLASSES).repeat(3)
-    items = torch.rand(len(labels), *encoder.shape, generator=generator)
+    items = torch.rand(3 * CLASSES, *encoder.shape, generator=generator)
     items = items if encoder.dtype.is_floating_point else (255 * items).to(torch.uint8)
-    known = ImageSet(items, labels, tuple(f"class {label:02}" for label in range(CLASSES)))
-    nothing_chosen = Choice(representation.name, "ward", {}, None, None, ())
-    groups = representation(items[:5])
-    save_model(folder, make_recogniser(representation, known, groups, torch.arange(5), nothing_chosen), encoder)
+    points = representation.framed(items)(items).numpy()
+    known = Anchors(points.reshape(3, CLASSES, -1).mean(0), np.full(CLASSES, 3.0))
+    recogniser = Recogniser.of(
+        representation.framed(items),
+        points[:5],
+        np.arange(5),
+        known,
+        tuple(f"class {label:02}" for label in range(CLASSES)),
+        ClassModel(0.5, 20.0),
+        Recognition(0.5, 0.0, curve(np.arange(-5.0, 5.0)), np.zeros(0)),
+        calibrated=False,
+    )
+    save_model(folder, recogniser, encoder)
     return folder
 
 

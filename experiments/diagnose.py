@@ -98,22 +98,22 @@ def diagnose(known: ImageSet, novel: ImageSet, encode: Encoder, seed: int) -> di
         "acc": acc(new.labels, found.labels),
         "ari": ari(new.labels, found.labels),
         "verdict": diagnosis.verdict,
-        "held_out_acc": found.representation_scores[found.representation],
+        "expected": diagnosis.expected,
+        "rehearsed": diagnosis.rehearsed,
         "representation": found.representation,
         "gain": diagnosis.gain,
         "distance": diagnosis.distance,
-        "stability": diagnosis.stability,
         "overlap": diagnosis.overlap,
     }
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: how often each verdict was given and what was reached, a line a world."""
-    lines = [["world", *VERDICTS, "ACC reached", "distance", "stability"]]
+    lines = [["world", *VERDICTS, "ACC reached", "expected", "distance"]]
     for world in dict.fromkeys(row["world"] for row in rows):
         mine = [row for row in rows if row["world"] == world]
         cells = [str(sum(row["verdict"] == verdict for row in mine)) for verdict in VERDICTS]
-        for name in ("acc", "distance", "stability"):
+        for name in ("acc", "expected", "distance"):
             values = [row[name] for row in mine if row[name] is not None]
             cells.append(f"{min(values):.2f} to {max(values):.2f}" if values else "")
         lines.append([world, *cells])
@@ -127,7 +127,7 @@ def main(parser: Parser) -> None:
     parser.add_argument("--draws", type=positive, default=6)
     options = parser.parse_args()
     if options.table:
-        print(table(read_rows(options.table, "world", "verdict", "acc", "distance", "stability")), end="")
+        print(table(read_rows(options.table, "world", "verdict", "acc", "expected", "distance")), end="")
         return
     if not options.out:
         raise InputError("nowhere to write results: give --out FILE.jsonl.")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +24,6 @@ from tables import by_setting, markdown
 
 from medi.bench.rows import read_rows
 from medi.bench.tables import read_results, render, summarise
-from medi.data.facts import BENCHMARKS
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments" / "theory"))
 from theory_tables import markdown_tables
@@ -49,13 +48,11 @@ def files() -> dict[Path, str]:
 
 def studies() -> dict[Path, str]:
     """The tables of what scripts measured, which are too long for a page."""
-    counts, pools = read_counts(), read_json("cluster/pool")
-    of_counts, of_pools, of_costs = script("choose_k"), script("pool"), script("complexity_page")
+    pools = read_json("cluster/pool")
+    of_pools, of_costs = script("pool"), script("complexity_page")
     costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
     theory = markdown_tables(RESULTS / "theory")
     contents = {
-        "choose_k": f"{of_counts.table(counts)}\n{of_counts.intervals(counts)}",
-        "discover": script("recognise").table(read_json("discover/recognise")),
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
@@ -78,10 +75,6 @@ def pages() -> dict[str, dict[str, str]]:
             "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
-        "docs/discover.md": {
-            "none": none_of_these(read_json("discover/recognise")["whole"]["rows"]),
-            "counts": counted(read_counts()),
-        },
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
         "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
         "docs/cost.md": {
@@ -90,45 +83,6 @@ def pages() -> dict[str, dict[str, str]]:
         },
         "docs/cluster.md": {"pools": script("pool").memory_table(read_json("cluster/pool"))},
     }
-
-
-def none_of_these(rows: Sequence[dict[str, Any]]) -> str:
-    """How often `assign` says "none", with five pictures of a new class and their number of classes given."""
-    mine = [row for row in rows if (row["observations"], row["given"]) == (5, True)]
-
-    def cell(name: str, figure: str) -> str:
-        values = [100 * row[figure] for row in mine if row["set"] == name]
-        return f"{fmean(values):.0f} ± {stdev(values):.0f}"
-
-    columns = {
-        "known class called none": "none of known",
-        "new class called none": "none of novel",
-        "stranger called none": "none of neither",
-        "right, of those answered": "right of answered",
-    }
-    return markdown(
-        [
-            {"pictures": name} | {title: cell(name, figure) for title, figure in columns.items()}
-            for name in dict.fromkeys(row["set"] for row in mine)
-        ]
-    )
-
-
-def counted(rows: Sequence[dict[str, Any]]) -> str:
-    """Mean error of the estimated number of classes over all settings, and how often our interval holds the truth."""
-    methods = {"ours": "calibrated", "silhouette": "silhouette", "DTC's": "dtc probe"}
-    table = []
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        of = {title: [r for r in rows if (r["dataset"], r["method"]) == (dataset, m)] for title, m in methods.items()}
-        table.append(
-            {"data": BENCHMARKS[dataset].title}
-            | {f"error, {title}": f"{fmean(row['mae'] for row in mine):.1f}" for title, mine in of.items()}
-            | {
-                "our interval holds": f"{100 * fmean(row['interval_holds'] for row in of['ours']):.0f} %",
-                "called certain": f"{100 * fmean(row['certain'] for row in of['ours']):.0f} %",
-            }
-        )
-    return markdown(table)
 
 
 def views(rows: Sequence[dict[str, Any]]) -> str:
@@ -185,11 +139,6 @@ def speed() -> str:
 def rows_of(*folders: str) -> list[dict[str, Any]]:
     """The rows of some folders; of a run in several the last folder's counts."""
     return [row for folder in folders for row in read_rows(RESULTS / folder / "results.jsonl")]
-
-
-def read_counts() -> list[dict[str, Any]]:
-    """How well the number of classes was estimated, on all sets."""
-    return [row for path in sorted((RESULTS / "choose_k").glob("*.jsonl")) for row in read_journal(path)]
 
 
 def script(name: str) -> ModuleType:

@@ -29,19 +29,36 @@ def test_new_photos_are_assigned_to_groups_and_known_classes(folders, medi_, mod
     result = medi_(*assign(folders))
     assert result.code == 0, result.err
     rows = rows_of(folders / "new.csv")
-    assert list(rows[0]) == ["path", "kind", "label", "confidence"]
+    first, second = ("kind", "label", "confidence"), ("second_kind", "second_label", "second_confidence")
+    assert list(rows[0]) == ["path", *first, *second, "confidence_means"]
     assert [row["path"] for row in rows] == sorted(f"{name}/{i}.png" for name in PALETTES for i in range(2))
     group_of = {row["path"].split()[0]: row["cluster"] for row in rows_of(folders / "out" / "clusters.csv")}
     for row in rows:
         name = row["path"].split("/")[0]
         assert 0 <= float(row["confidence"]) <= 1
         assert (row["label"] == "") == (row["kind"] == "none")
+        assert (row["kind"], row["label"]) != (row["second_kind"], row["second_label"])
+        assert 0 <= float(row["second_confidence"]) <= 1
+        assert row["second_kind"] != "none" or row["kind"] != "none"
+        assert "probable" in row["confidence_means"]
         if row["kind"] != "none":
             assert row["kind"] == ("known" if name in ("reds", "greens") else "novel"), row
             assert row["label"] == (name if row["kind"] == "known" else group_of[name]), row
     assert {"known", "novel"} <= {row["kind"] for row in rows}
     assert "1 file was skipped" in result.err
     assert "broken.jpg: not an image" in result.err
+
+
+def test_the_rate_of_none_moves_the_trade_off(folders, medi_, model):
+    counts = []
+    for rate in ("0", "0.5", "1"):
+        assert medi_(*assign(folders, "--none-rate", rate, "--force")).code == 0
+        counts.append(sum(row["kind"] == "none" for row in rows_of(folders / "new.csv")))
+    assert counts[0] == 0
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]
+    for bad in ("-0.1", "1.5", "nan"):
+        refused(medi_(*assign(folders, f"--none-rate={bad}", "--force")), "--none-rate", "0 to 1")
 
 
 def test_a_table_that_exists_is_kept_unless_it_is_forced(folders, medi_, model):

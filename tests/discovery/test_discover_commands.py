@@ -28,10 +28,11 @@ def test_photos_are_grouped_and_everything_is_written(folders, medi_):
     assert result.code == 0, result.err
     out = folders / "out"
     rows = rows_of(out / "clusters.csv")
-    assert list(rows[0]) == ["path", "cluster", "confidence", "nearest_known"]
+    assert list(rows[0]) == ["path", "kind", "cluster", "known", "confidence", "nearest_known"]
     assert [row["path"] for row in rows] == sorted(path.name for path in (folders / "novel").iterdir())
     assert len({(row["path"].split()[0], row["cluster"]) for row in rows}) == 2  # blue and grey told apart
-    assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
+    assert all((row["kind"], row["known"]) == ("novel", "") for row in rows)
+    assert all(0 <= float(row["confidence"]) <= 0.5 for row in rows), "two known classes rehearse nothing"
     assert {row["nearest_known"] for row in rows} <= {"reds", "greens"}
     for row in rows:
         copy = out / "groups" / row["cluster"] / row["path"]
@@ -46,15 +47,47 @@ def test_photos_are_grouped_and_everything_is_written(folders, medi_):
     assert sorted(path.name for path in out.iterdir()) == [
         *("clusters.csv", "discovery.json", "groups", "model", "report.html")
     ]
-    assert "2 groups among 8 photos" in result.out
+    assert "2 groups in 8 pictures" in result.out
     assert str(out / "report.html") in result.out
 
 
 def test_the_number_of_groups_is_estimated_unless_it_is_given(folders, medi_):
-    assert medi_(*discover(folders)).code == 0
+    assert medi_(*discover(folders, "--only-novel")).code == 0
     facts = facts_of(folders)
     assert 1 <= facts["n_classes"] <= 8
     assert facts["classes"]["how"]
+    assert sum(facts["classes"]["probabilities"]) == pytest.approx(1, abs=0.02)
+    assert facts["kinds"] == {"novel": 8, "known": 0, "alone": 0}
+    assert "--only-novel" in facts["command"]
+
+
+def test_known_photos_and_one_offs_among_the_novel_ones_are_told_apart(folders, medi_):
+    for i in range(3):
+        tinted(folders / "novel" / f"reds {i}.png", PALETTES["reds"], 900 + i)
+    noise(folders / "novel" / "odd.png", seed=7)
+    result = medi_(*discover(folders, "--export"))
+    assert result.code == 0, result.err
+    rows, facts = rows_of(folders / "out" / "clusters.csv"), facts_of(folders)
+    for row in rows:
+        assert (row["kind"] == "novel") == (row["cluster"] != "")
+        assert (row["kind"] == "known") == (row["known"] != "")
+        copies = list((folders / "out" / "groups").rglob(row["path"])) if (folders / "out" / "groups").exists() else []
+        assert len(copies) == (row["kind"] == "novel"), "only groups are exported"
+    kinds = [row["kind"] for row in rows]
+    assert facts["kinds"] == {kind: kinds.count(kind) for kind in ("novel", "known", "alone")}
+    assert sum(facts["known_photos_found"].values()) == kinds.count("known")
+    assert facts["alone"] == kinds.count("alone")
+    assert facts["n_classes"] == len({row["cluster"] for row in rows} - {""})
+    assert "--only-novel" not in facts["command"]
+
+
+def test_photos_of_the_known_folder_are_called_known_when_they_are_found_again(folders, medi_):
+    for i in range(3):
+        shutil.copy(folders / "known" / "reds" / f"{i}.png", folders / "novel" / f"again {i}.png")
+    assert medi_(*discover(folders, "--classes", "2")).code == 0
+    found = {row["path"]: row for row in rows_of(folders / "out" / "clusters.csv")}
+    assert [found[f"again {i}.png"]["known"] for i in range(3)] == ["reds"] * 3
+    assert facts_of(folders)["known_photos_found"]["reds"] >= 3
 
 
 def test_json_is_what_the_file_holds_and_nothing_else(folders, medi_):
@@ -110,7 +143,7 @@ def test_any_name_survives_into_table_and_groups(folders, medi_):
     for seed, name in enumerate(names):
         noise(folders / "novel" / name, seed=seed)
     noise(folders / "known" / "日本\nclass" / "a.png", seed=50)
-    assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0
+    assert medi_(*discover(folders, "--classes", "2", "--export", "--only-novel")).code == 0
     rows = rows_of(folders / "out" / "clusters.csv")
     assert set(names) <= {row["path"] for row in rows}
     for row in rows:
@@ -179,15 +212,21 @@ def test_novel_photos_that_are_all_the_same_are_no_accident(folders, medi_, clas
         shutil.copy(photo, photo.with_name(f"{name}.png"))
     assert medi_(*discover(folders, "--classes", classes)).code == 0
     facts = facts_of(folders)
-    assert facts["n_classes"] == (1 if classes == "auto" else 2)
+    assert facts["n_classes"] == 1, "copies of a photo get the same answer"
     assert any("copies of others" in warning for warning in facts["warnings"])
 
 
-def test_one_novel_photo_is_one_group(folders, medi_):
+def test_one_novel_photo_is_alone_or_one_group_where_all_are_new(folders, medi_):
     shutil.rmtree(folders / "novel")
     tinted(folders / "novel" / "a.png", (40, 40, 200), 1)
-    assert medi_(*discover(folders)).code == 0
-    assert facts_of(folders)["n_classes"] == 1
+    result = medi_(*discover(folders))
+    assert result.code == 0, result.err
+    assert (facts_of(folders)["n_classes"], facts_of(folders)["kinds"]["alone"]) == (0, 1)
+    assert "<html" in (folders / "out" / "report.html").read_text()
+    words = ("assign", "--model", folders / "out", "--images", folders / "novel", "--out", folders / "new.csv")
+    assert medi_(*words).code == 0
+    assert medi_(*discover(folders, "--only-novel", out="second")).code == 0
+    assert facts_of(folders, "second")["n_classes"] == 1
 
 
 def test_more_groups_than_photos_are_refused_with_both_numbers(folders, medi_):

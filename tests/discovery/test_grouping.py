@@ -35,6 +35,14 @@ def test_blurring_keeps_all_probability_and_what_is_said_of_no_group(values, spr
     assert np.array_equal(blurred(numbers, 0), numbers)
 
 
+@pytest.mark.parametrize("spread", [0.05, 0.2, 0.35, 0.5])
+@pytest.mark.parametrize("k", [1, 3, 5, 10, 40])
+def test_blurring_leaves_the_middle_where_it_is(k, spread):
+    numbers = np.zeros(400)
+    numbers[k] = 1
+    assert median(blurred(numbers, spread)) == k
+
+
 def test_blurring_widens_by_about_the_spread_in_logarithms():
     numbers = np.zeros(400)
     numbers[40] = 1
@@ -42,7 +50,7 @@ def test_blurring_widens_by_about_the_spread_in_logarithms():
     logs = np.log(np.arange(1, 400))
     mean = found[1:] @ logs
     assert np.sqrt(found[1:] @ np.square(logs - mean)) == pytest.approx(0.2, rel=0.05)
-    assert found.argmax() == 40
+    assert mean == pytest.approx(np.log(40), abs=0.01)
 
 
 @given(st.data())
@@ -131,6 +139,17 @@ def test_where_only_new_things_are_expected_known_classes_take_nothing(mixed):
     assert (found.labels >= 0).all()
     without = group_points(points, Anchors.none(WIDTH), MODEL, Wanted())
     assert np.array_equal(found.labels, without.labels)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_item_with_a_copy_is_never_alone(seed):
+    world = sampled_classes(8, 10, share=0.55, width=10, seed=seed)
+    points = np.concatenate([world[0, :5], world[1, :4], world[2, :3], world[3, :1], world[4, :1]])
+    copies = np.where(np.arange(len(points)) % 3 == 0, 2, 1)
+    copies[-1] = 2
+    known = Anchors(world[5:].mean(1), np.full(3, 10.0))
+    found = group_points(points, known, ClassModel(0.55, 10.0), Wanted(only_novel=False), copies=copies)
+    assert not (found.labels[copies > 1] == ALONE).any()
 
 
 @pytest.mark.parametrize("only_novel", [True, False])

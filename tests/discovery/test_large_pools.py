@@ -1,4 +1,4 @@
-"""Of more novel items than are grouped some are drawn and the others join the nearest group."""
+"""Of more novel items than are grouped some are drawn and the others join the place that they fit best."""
 
 import pytest
 import torch
@@ -12,6 +12,8 @@ from medi.errors import InputError
 from medi.metrics import acc
 from medi.runtime.context import Context
 
+pytestmark = pytest.mark.usefixtures("few_bags")
+
 
 @pytest.fixture
 def few(monkeypatch):
@@ -21,7 +23,7 @@ def few(monkeypatch):
 
 
 def discover(known, novel, **config):
-    return discover_groups(known, novel, DiscoveryConfig(**{"resamples": 3, "method": "kmeans"} | config), Context())
+    return discover_groups(known, novel, DiscoveryConfig(**{"method": "kmeans"} | config), Context())
 
 
 @pytest.mark.usefixtures("few")
@@ -33,18 +35,40 @@ def test_items_that_are_not_drawn_join_the_group_they_belong_to():
     labels = novel.labels[order]
     found, recogniser = discover(known, items, classes=4)
     assert acc(labels, found.labels) == 1.0
-    for name in ("labels", "confidence", "doubtful", "nearest_known", "positions"):
+    for name in ("kinds", "labels", "known", "confidence", "doubtful", "nearest_known", "positions"):
         assert len(getattr(found, name)) == len(items), name
     sizes = [found.labels.count(group) for group in range(4)]
     assert sizes == sorted(sizes, reverse=True)
     assert set(labels[torch.tensor(found.labels) == 0].tolist()) == {3}, "the largest group is 0"
-    assert all(found.labels[item] == group for group, item in enumerate(found.medoids))
-    means = torch.stack([known.images[known.labels == c].mean(0) for c in range(8)])
-    if found.representation == "encoder":
-        assert [int(name.split()[1]) for name in found.nearest_known] == torch.cdist(items, means).argmin(1).tolist()
+    assert all(found.labels[group.medoid] == number for number, group in enumerate(found.groups))
+    assert [group.items for group in found.groups] == sizes
     assert recogniser.nearest(items).tolist() == list(found.labels)
     assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in found.positions)
-    assert recogniser.sizes[:4].sum() == 40, "the means are those of the items drawn"
+    assert recogniser.places.counts[:4].sum() == 40, "the groups are those of the items drawn"
+    assert max(found.confidence) <= 0.99
+
+
+@pytest.mark.usefixtures("few")
+def test_in_a_mixed_pool_items_that_are_not_drawn_may_also_be_known_or_alone():
+    world = gaussian_classes(20, 30, apart=6.0)
+    known, novel = split(world, 12)
+    learnt = type(known)(known.images[known_part(known)], known.labels[known_part(known)], known.class_names)
+    back = ~known_part(known) & (known.labels < 4)
+    new = novel.labels < 3
+    pool = torch.cat([novel.images[new], known.images[back], 30 * torch.eye(16)[:5]])
+    truth = [f"group {c}" for c in novel.labels[new].tolist()] + [known.class_names[c] for c in known.labels[back]]
+    found, _ = discover(learnt, pool, only_novel=False)
+    n, m = int(new.sum()), len(truth)
+    assert acc(novel.labels[new], found.labels[:n]) > 0.9
+    assert sum(a == b for a, b in zip(truth[n:], found.known[n:m], strict=True)) > 0.8 * (m - n)
+    assert found.kinds[m:].count("known") == 0
+    for kind, label, name in zip(found.kinds, found.labels, found.known, strict=True):
+        assert (kind == "novel", kind == "known") == (label >= 0, name != "")
+
+
+def known_part(known):
+    """Which items are learnt from; the others are in the pool."""
+    return torch.arange(len(known)) % 30 < 20
 
 
 @pytest.mark.usefixtures("few")

@@ -176,7 +176,7 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
     assert min(first, second) >= 10
     for name in ("clusters.csv", "model/recogniser.safetensors"):
         assert (folders / "two" / name).read_bytes() == (folders / "one" / name).read_bytes(), name
-    assert "2 groups among 8 photos" in (folders / "stdout0").read_text()
+    assert "2 groups in 8 pictures" in (folders / "stdout0").read_text()
     assert (folders / "stdout1").read_text() == (folders / "stderr1").read_text() == ""
     assert facts_of(folders, "two")["device"].startswith("2 x cpu")
 
@@ -199,12 +199,12 @@ def test_a_network_that_discover_trains_is_trained_by_all_processes(folders, med
 
 def test_of_many_novel_photos_some_are_grouped_the_others_join_and_the_report_stays_small(folders, medi_, monkeypatch):
     from medi.discovery import discover as discover_module
-    from medi.report import page
+    from medi.report import strips
 
     for module in (large_pools, discover_module, run):
         monkeypatch.setattr(module, "MOST_GROUPED", 6)
-    monkeypatch.setattr(page, "MOST_SHOWN", 4)
-    result = medi_(*discover(folders, "--classes", "2"))
+    monkeypatch.setattr(strips, "MOST_SHOWN", 4)
+    result = medi_(*discover(folders, "--classes", "2", "--only-novel"))
     assert result.code == 0, result.err
     rows = rows_of(folders / "out" / "clusters.csv")
     assert len({(row["path"].split()[0], row["cluster"]) for row in rows}) == 2, "blue and grey told apart"
@@ -222,7 +222,7 @@ def test_of_known_photos_the_features_alone_grow(tmp_path):
     def measured(items):
         known = gaussian_classes(20, items // 20, width=256)
         novel = gaussian_classes(3, 10, width=256, seed=1).images
-        discover_groups(known, novel, training.DiscoveryConfig(classes=3, resamples=2), Context())
+        discover_groups(known, novel, training.DiscoveryConfig(classes=3), Context())
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         (tmp_path / str(items)).write_text(str(peak))
 

@@ -7,6 +7,7 @@ from small_sets import patterns
 from torch import Tensor
 from worlds import gaussian_classes
 
+from medi.data.imageset import ImageSet
 from medi.discovery import representations
 from medi.discovery.representations import Representation, as_they_are, class_means, principal, unit_length, whitened
 from medi.discovery.training import DiscoveryConfig, _adjusted, configured_method, projector, task_size, trained
@@ -35,7 +36,29 @@ def test_whitening_turns_angles_into_those_under_the_shrunk_covariance_within_cl
 
 def test_whitening_by_classes_of_one_point_each_is_unit_length():
     known = gaussian_classes(5, 1)
-    assert torch.allclose(whitened(known, "w")(known.images), unit_length(known, "u")(known.images))
+    a, b = whitened(known, "w")(known.images), unit_length(known, "u")(known.images)
+    assert torch.allclose(a @ a.T, b @ b.T), "the same but for a rotation"
+    assert a.norm(dim=1).allclose(torch.ones(5).double())
+
+
+def test_square_roots_keep_the_sign_and_come_before_everything_else():
+    known = gaussian_classes(6, 20, width=5, nuisance=3.0)
+    rooted = ImageSet(known.images.sign() * known.images.abs().sqrt(), known.labels, known.class_names)
+    a, b = whitened(known, "w", root=True)(known.images), whitened(rooted, "w")(rooted.images)
+    assert torch.allclose(a @ a.T, b @ b.T, atol=1e-4)
+    with_roots = replace(as_they_are(known.images, "r"), root=True)
+    assert with_roots(torch.tensor([[4.0, -9, 0, 1, -1]])).tolist() == [[2, -3, 0, 1, -1]]
+
+
+def test_framed_points_lie_about_the_origin_at_a_mean_squared_distance_of_one():
+    known = gaussian_classes(6, 20, width=5, nuisance=3.0)
+    points = as_they_are(known.images, "p").framed(known.images)(known.images)
+    assert points.mean(0).abs().max() < 1e-6
+    assert points.square().sum(1).mean() == pytest.approx(1)
+    unit = unit_length(known, "u")
+    assert unit.framed(known.images) is unit
+    same = torch.ones(3, 5)
+    assert as_they_are(same, "s").framed(same)(same).abs().max() == 0
 
 
 def test_principal_directions_hold_as_much_as_those_of_the_svd():
@@ -59,15 +82,19 @@ def test_an_item_gives_the_same_point_whatever_it_is_asked_with(projected):
     assert torch.allclose(together[:10], alone, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["plain", "unit", "whitened", "projector", "images"])
+@pytest.mark.parametrize("kind", ["plain", "framed", "unit", "whitened", "square roots", "projector", "images"])
 def test_a_representation_that_was_packed_is_the_same_again(kind, projected):
     known = gaussian_classes(8, 8)
     items = known.images
     match kind:
         case "plain":
             representation = as_they_are(items, "p")
+        case "framed":
+            representation = as_they_are(items, "p").framed(items)
         case "unit":
             representation = unit_length(known, "u")
+        case "square roots":
+            representation = whitened(known, "w", root=True)
         case "whitened":
             representation = whitened(known, "w")
         case "projector":

@@ -26,6 +26,7 @@ def test_a_row_has_the_verdict_and_what_was_reached():
     row = diagnose(classes(12, 0), classes(9, 1), lambda images: images, seed=0)
     assert row["acc"] > 0.8
     assert row["verdict"] in VERDICTS
+    assert 0 < row["expected"] <= 1
     line = table([{"world": "apart"} | row]).splitlines()[-1]
     assert line.startswith("| apart | ")
-    assert f"| {row['acc']:.2f} to {row['acc']:.2f} |" in line
+    assert f"| {row['acc']:.2f} to {row['acc']:.2f} | {row['expected']:.2f} to {row['expected']:.2f} |" in line

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from pictures import noise
 
-from medi.data.imageset import ImageSet
-from medi.discovery.held_out import Choice
-from medi.discovery.recogniser import Recogniser, make_recogniser
+from medi.cluster.class_model import Anchors, ClassModel
+from medi.discovery.recogniser import Recogniser
+from medi.discovery.recognition import Recognition, curve
 from medi.discovery.representations import Representation
 from medi.photos.decode import Cut
 from medi.photos.encoders import Encoder
@@ -32,11 +33,15 @@ class Pool:
 
     @property
     def recogniser(self) -> Recogniser:
-        items = 255 * torch.rand(15, 3, generator=torch.Generator().manual_seed(0)).repeat(1, self.repeats)
-        known = ImageSet(items[:12], torch.arange(3).repeat(4), ("a", "b", "c"))
-        representation = Representation("encoder", (3 * self.repeats,))
-        nothing_chosen = Choice("encoder", "ward", {}, None, None, ())
-        return make_recogniser(representation, known, representation(items[12:14]), torch.arange(2), nothing_chosen)
+        items = 255 * torch.rand(17, 3, generator=torch.Generator().manual_seed(0)).repeat(1, self.repeats)
+        representation = Representation("encoder", (3 * self.repeats,)).framed(items)
+        points = representation(items).numpy()
+        known = Anchors(points[:12].reshape(4, 3, -1).mean(0), np.full(3, 4.0))
+        recognition = Recognition(0.5, 0.0, curve(np.linspace(-2, 8, 50)), np.zeros(0))
+        labels, model = np.array([0, 0, 1, 1, 1]), ClassModel(0.5, 3.0)
+        return Recogniser.of(
+            representation, points[12:], labels, known, ("a", "b", "c"), model, recognition, calibrated=False
+        )  # fmt: skip
 
     def load_model(self, folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]:
         """In place of `medi.discovery.model_folder.load_model`."""

@@ -75,6 +75,7 @@ def improve(
     singles: bool,
     sizes: Ints | None = None,
     fixed: NDArray[np.bool_] | None = None,
+    copies: Ints | None = None,
 ) -> Ints:
     """Move items one at a time to where they fit better, until nothing moves; the number of groups stays.
 
@@ -87,6 +88,7 @@ def improve(
         singles: Whether a single item counts as a group; otherwise groups keep two items, and items may be alone.
         sizes: (n,) of how many items each point is the mean; those of more than one have to be fixed.
         fixed: (n,) which points do not move.
+        copies: (n,) how many copies of each point there are; one with copies never becomes alone.
     """
     labels, places = labels.copy(), Places.of(points, labels, anchors, sizes)
     moving = range(len(points)) if fixed is None else np.flatnonzero(~fixed).tolist()
@@ -101,7 +103,7 @@ def improve(
             if here >= 0:
                 _shift(places, squares, here, point, -1)
             scores = places.scores(point, squares, model, log_rate, singles=singles)
-            if singles:
+            if singles or (copies is not None and copies[i] > 1):
                 scores[-1] = -np.inf
             own = scores[here] if here >= 0 else scores[-1]
             best = int(scores.argmax())

@@ -127,13 +127,16 @@ def learn(known: ImageSet, pool: Tensor, config: DiscoveryConfig, context: Conte
 def find_groups(learnt: Learnt, items: Tensor, copies: Ints, wanted: Wanted, context: Context) -> Found:
     """Rehearse, and group different items (n, …), of which there are so many copies (n,)."""
     points = learnt.representation(items).numpy()
-    if wanted.k is not None:
-        wanted = replace(wanted, k=min(wanted.k, len(points)))
+    asked = wanted.k
+    if asked is not None:
+        wanted = replace(wanted, k=min(asked, len(points)))
     with context.reporter.track("rehearsing on known classes, then grouping", 2) as tick:
         rehearsed = _rehearsed(learnt, points, wanted, context)
         tick(1)
         anchors = _anchors(learnt, rehearsed.shrink)
-        found = _find(points, copies, anchors, rehearsed, wanted, calibrated=bool(learnt.stages), context=context)
+        found = _find(
+            points, copies, anchors, rehearsed, wanted, asked, calibrated=bool(learnt.stages), context=context
+        )
         tick(2)
     return found
 
@@ -265,11 +268,12 @@ def _find(
     anchors: Anchors,
     rehearsed: Rehearsed,
     wanted: Wanted,
+    asked: int | None,
     *,
     calibrated: bool,
     context: Context,
 ) -> Found:
-    """Group the points; the largest group is 0."""
+    """Group the points; the largest group is 0. More groups than points may have been `asked` for."""
     grouped = group_points(
         points,
         anchors,
@@ -280,7 +284,7 @@ def _find(
         copies=copies,
     )
     numbers = blurred(grouped.numbers, rehearsed.spread) if wanted.k is None else grouped.numbers
-    count = _count(numbers, grouped, wanted, calibrated=calibrated)
+    count = _count(numbers, grouped, asked, calibrated=calibrated)
     if not count.certain:
         context.reporter.say(f"The number of groups is uncertain. {count.how} Give the number if you know it.")
     nothing_yet = np.zeros(len(points))
@@ -300,10 +304,15 @@ def _judged(found: Found, wanted: Wanted) -> Found:
     return replace(found, grouped=grouped, confidence=rehearsed.trust(sampled, own[:, 0]))
 
 
-def _count(numbers: Floats, grouped: Grouped, wanted: Wanted, *, calibrated: bool) -> ClassCount:
+def _count(numbers: Floats, grouped: Grouped, asked: int | None, *, calibrated: bool) -> ClassCount:
     k = int(grouped.labels.max(initial=-1)) + 1
-    if wanted.k is not None:
-        how = f"{k} groups, as asked." if k == wanted.k else f"{k} groups: the other pictures look known."
+    if asked is not None:
+        how = f"{k} group{'s' * (k != 1)}"
+        if k == asked:
+            how += ", as asked."
+        else:
+            others = "are copies" if len(grouped.labels) < asked else "look known"
+            how += f", not {asked} as asked: the others {others}."
         return ClassCount(k, k, k, (), (), True, how)
     low, high = quantile(numbers, (1 - LEVEL) / 2), quantile(numbers, (1 + LEVEL) / 2)
     low, high = min(low, k), max(high, k)

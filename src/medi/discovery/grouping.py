@@ -121,7 +121,7 @@ def group_points(
         weighed = sized
     model = fitted
     labels = _cut(points, branches, posterior, model, rates, wanted, k)
-    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles)
+    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles, copies=copies)
     return Grouped(labels, posterior, numbers, rates, model, anchors)
 
 
@@ -139,7 +139,8 @@ def blurred(numbers: Floats, spread: float) -> Floats:
     if spread <= 0 or len(numbers) < 3:
         return numbers
     log = np.log(np.arange(1, len(numbers)) + 0.0)
-    kernel = np.exp(-0.5 * np.square((log[None] - log[:, None]) / spread))
+    # Large numbers lie closer together in logarithms: without `- log` the middle would move up.
+    kernel = np.exp(-0.5 * np.square((log[None] - log[:, None]) / spread) - log[None])
     kernel /= kernel.sum(1, keepdims=True)
     return np.concatenate([numbers[:1], numbers[1:] @ kernel])
 
