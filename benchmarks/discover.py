@@ -34,9 +34,10 @@ from script import Parser, positive, run, some_of
 from medi.bench.run import describe_run
 from medi.cluster.ward import ward
 from medi.discovery.canonical import in_order, unique_items
-from medi.discovery.discover import DiscoveryConfig, Found, Learnt, find_groups, learn, recogniser_of
+from medi.discovery.discover import DiscoveryConfig, Found, find_groups, recogniser_of
 from medi.discovery.grouping import Wanted, right_lines
 from medi.discovery.held_out import WHITENED, fit
+from medi.discovery.learning import Learnt, learn
 from medi.metrics import acc
 from medi.runtime.context import Context
 from medi.runtime.files import append_to_journal, make_folder, read_journal

@@ -19,12 +19,12 @@ from medi.discovery.canonical import in_order, unique_items
 from medi.discovery.describe import as_found, describe, nothing
 from medi.discovery.diagnose import distance_from_known, largest_overlap
 from medi.discovery.grouping import Grouped, Wanted, blurred, group_points, quantile
-from medi.discovery.held_out import PIXELS, Choice, candidate_names, choose, enough, fit, make_splits
 from medi.discovery.large_pools import MOST_GROUPED, draw, join_groups
+from medi.discovery.learning import Learnt, learn
 from medi.discovery.points import MOST_KNOWN, thin
 from medi.discovery.recogniser import Recogniser
-from medi.discovery.rehearsal import LEVEL, Rehearsed, Stage, lines, own_places, rehearse
-from medi.discovery.representations import Representation, as_they_are, chunks, class_means
+from medi.discovery.rehearsal import LEVEL, Rehearsed, lines, own_places, rehearse
+from medi.discovery.representations import chunks, class_means
 from medi.discovery.result import ClassCount, Discovery
 from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
 from medi.discovery.untested import unrehearsed
@@ -35,8 +35,6 @@ from medi.runtime.context import Context
 
 __all__ = ["MOST_GROUPED", "DiscoveryConfig", "discover_groups"]
 
-FEWEST_ITEMS = 3
-"""Items that a known class needs to take part in choices and rehearsals."""
 DRAWS = 60
 """Groupings drawn from the posterior, to see how often a line is right."""
 
@@ -97,31 +95,6 @@ def discover_groups(
     if len(drawn) < len(items):
         discovery, recogniser = join_groups(discovery, recogniser, items, drawn, only_novel=wanted.only_novel)
     return as_found(discovery, recogniser, place)
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """What known classes taught.
-
-    Attributes:
-        known: Their items.
-        choice: What held-out known classes chose.
-        representation: What items are compared by.
-        stages: The splits as points of it; none where there are too few known classes.
-    """
-
-    known: ImageSet
-    choice: Choice
-    representation: Representation
-    stages: tuple[Stage, ...]
-
-
-def learn(known: ImageSet, pool: Tensor, config: DiscoveryConfig, context: Context) -> Learnt:
-    """Choose what items are compared by, and fit it to the known classes, or without any to the pool."""
-    large = _large_classes(known, context.seed)
-    choice = _choose(known, large, config, context)
-    representation = _representation(choice, known, pool, config, context)
-    return Learnt(known, choice, representation, tuple(_stages(choice)))
 
 
 def find_groups(learnt: Learnt, items: Tensor, copies: Ints, wanted: Wanted, context: Context) -> Found:
@@ -191,57 +164,6 @@ def _checked(known: ImageSet, pool: Tensor, config: DiscoveryConfig) -> ImageSet
     known = known.to("cpu")
     counts = torch.bincount(known.labels[known.labels >= 0], minlength=known.n_classes)
     return known.of_classes(counts.nonzero().squeeze(1).tolist())
-
-
-def _large_classes(known: ImageSet, seed: int) -> ImageSet:
-    """The known classes that take part in choices and rehearsals, `MOST_KNOWN` items of them or fewer."""
-    counts = torch.bincount(known.labels, minlength=known.n_classes)
-    large = (counts >= FEWEST_ITEMS).nonzero().squeeze(1).tolist()
-    indices = replace(known, images=torch.arange(len(known))).of_classes(large)  # the items are not copied yet
-    keep = thin(indices.labels, MOST_KNOWN, torch.Generator().manual_seed(seed))
-    return ImageSet(known.images[indices.images[keep]], indices.labels[keep], indices.class_names)
-
-
-def _choose(known: ImageSet, large: ImageSet, config: DiscoveryConfig, context: Context) -> Choice:
-    """What held-out known classes choose; where they are too few, features as they are, or the trained network."""
-    if enough(large):
-        return choose(make_splits(large, config, context), context)
-    plain, learnt = candidate_names(known, config)
-    images = known.images.ndim == 4 and large.n_classes >= 2 and bool(learnt)
-    return Choice(learnt[0] if images else plain[0], {}, None, None, ())
-
-
-def _representation(
-    choice: Choice, known: ImageSet, items: Tensor, config: DiscoveryConfig, context: Context
-) -> Representation:
-    """What was chosen, fitted to the known classes; items (n, …) of the pool frame it too where those are too few."""
-    if not len(known):
-        return as_they_are(items, config.features if items.ndim == 2 else PIXELS).framed(items)
-    fitted = fit(choice.representation, known, config, context)
-    if choice.splits or not len(items):
-        return fitted
-    # One class by itself shows neither where the middle of all classes is nor how far apart they lie.
-    return replace(fitted, centre=None, scale=1.0).framed(torch.cat([known.images, items.cpu()]))
-
-
-def _stages(choice: Choice) -> list[Stage]:
-    """The splits as points of the representation that was kept."""
-    stages = []
-    for split in choice.splits:
-        represent = split.candidates.all[choice.representation]
-        counts = torch.bincount(split.learnt_from.labels, minlength=split.learnt_from.n_classes).double()
-        means = class_means(split.learnt_from, represent)
-        back = represent(split.kept_back.images) if len(split.kept_back) else means[:0]
-        stages.append(
-            Stage(
-                represent(split.held_out.images).numpy(),
-                split.held_out.labels.numpy(),
-                back.numpy(),
-                split.kept_back.labels.numpy(),
-                Anchors(means.numpy(), counts.numpy()),
-            )
-        )
-    return stages
 
 
 def _rehearsed(learnt: Learnt, points: Floats, wanted: Wanted, context: Context) -> Rehearsed:
