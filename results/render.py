@@ -18,6 +18,7 @@ from statistics import fmean
 from types import ModuleType
 from typing import Any
 
+import discovery_tables
 import presets
 import tables
 from tables import by_setting, markdown
@@ -55,9 +56,11 @@ def studies() -> dict[Path, str]:
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
+        "discover": discovery_tables.cases(draws()),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
-    return {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
+    written = {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
+    return written | {ROOT / "docs" / "images" / "none-rate.svg": discovery_tables.curve(draws())}
 
 
 def pages() -> dict[str, dict[str, str]]:
@@ -74,6 +77,11 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/baselines.md": {
             "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
+        },
+        "docs/discover.md": {
+            "numbers": discovery_tables.numbers(draws()),
+            "mixed": discovery_tables.mixed(draws()),
+            "trade": discovery_tables.trade(draws()),
         },
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
         "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
@@ -146,6 +154,11 @@ def script(name: str) -> ModuleType:
     folders = [str(ROOT / name) for name in ("benchmarks", "experiments", "experiments/theory")]
     sys.path += [folder for folder in folders if folder not in sys.path]  # scripts import one another by name
     return importlib.import_module(name)
+
+
+def draws() -> list[dict[str, Any]]:
+    """What `benchmarks/discover.py` measured."""
+    return read_journal(RESULTS / "discover" / "draws.jsonl")
 
 
 def read_json(name: str) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""The tables and the curve of docs/discover.md, from rows that `benchmarks/discover.py` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from tables import NOT_YET, Cells, Rows, markdown
+
+OURS = "medi"
+RATES = ("0.0", "0.02", "0.05", "0.1", "0.2", "0.3")
+WIDTH, HEIGHT, LEFT, TOP, SIDE = 640, 340, 60, 20, 260
+COLOURS = ("#3b6fb6", "#c2552d", "#4f8f4f", "#8a5aa8", "#666666")
+
+
+def sets_of(rows: Rows) -> list[str]:
+    """Names of the sets, in the order of the rows, photos first."""
+    names = list(dict.fromkeys(row["set"] for row in rows))
+    return sorted(names, key=lambda name: (name in ("cifar100", "omniglot", "glyphs", "digits"), names.index(name)))
+
+
+def numbers(rows: Rows) -> str:
+    """How many groups, which, and how sure, where the pool holds only novel classes."""
+    return _by_set(rows, "only", _number_cells)
+
+
+def mixed(rows: Rows) -> str:
+    """Mixed pools, and pure ones of which nothing is said."""
+    return _by_set(rows, "mixed", _mixed_cells)
+
+
+def cases(rows: Rows) -> str:
+    """Every case of every set."""
+    table = []
+    for name in sets_of(rows):
+        for pool in ("only", "pure", "mixed"):
+            for groups, sizes in sorted({(row["groups"], row["sizes"]) for row in rows if row["set"] == name}):
+                mine = _some(rows, name, pool, groups=groups, sizes=sizes)
+                if not mine:
+                    continue
+                table.append(
+                    {"set": name, "pool": pool, "classes": f"{groups}, {sizes}", "draws": str(len(mine))}
+                    | {
+                        "within 20 %": _percent(_within(mine)),
+                        "interval holds": _percent(_inside(mine)),
+                        "ACC": _percent(_mean(mine, "acc")),
+                        "ACC, number given": _percent(_mean(mine, "acc given")),
+                        "stated": _percent(_mean(mine, "expected")),
+                        "right": _percent(_mean(mine, "right")),
+                        "known found": _percent(_mean(mine, "known found")),
+                        "recognised": _percent(_further(mine, "recognised")),
+                    }
+                )
+    return markdown(table)
+
+
+def trade(rows: Rows) -> str:
+    """What a share of belonging items called none brings, a line a share."""
+    names = sets_of(rows)
+    table = []
+    for rate in RATES:
+        cells: Cells = {"`--none-rate`": rate.rstrip("0").rstrip(".") or "0"}
+        for name in names:
+            mine = _some(rows, name, "only")
+            figures = [
+                _percent(_further(mine, key, rate)) for key in ("recognised", "called none", "strangers found out")
+            ]
+            cells[name] = " / ".join(figure or "–" for figure in figures)
+        table.append(cells)
+    return markdown(table)
+
+
+def curve(rows: Rows) -> str:
+    """The trade as a picture: strangers found out against items that are wrongly called none."""
+    right, bottom = LEFT + SIDE * 1.6, TOP + SIDE
+
+    def at(x: float, y: float) -> str:
+        return f"{LEFT + (right - LEFT) * x / 0.4:.1f},{bottom - SIDE * y:.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="13"><rect width="100%" height="100%" fill="white"/>',
+        f'<path d="M{LEFT} {TOP}V{bottom}H{right:.0f}" fill="none" stroke="#333"/>',
+    ]
+    for tick in range(5):
+        x, y = at(tick / 10, 0).split(",")[0], at(0, tick / 4).split(",")[1]
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{10 * tick}</text>')
+        parts.append(f'<text x="{LEFT - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{25 * tick}</text>')
+    parts.append(f'<text x="{LEFT}" y="{bottom + 40}">items of groups called none, %</text>')
+    parts.append(f'<text x="16" y="{bottom}" transform="rotate(-90 16 {bottom})">strangers found out, %</text>')
+    shown = [name for name in sets_of(rows) if _further(_some(rows, name, "only"), "strangers found out") is not None]
+    for number, name in enumerate(shown):
+        mine = _some(rows, name, "only")
+        points = [
+            (_further(mine, "called none", rate), _further(mine, "strangers found out", rate)) for rate in RATES
+        ]
+        line = " ".join(at(x, y) for x, y in points if x is not None and y is not None)
+        colour = COLOURS[number % len(COLOURS)]
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        places = [point.split(",") for point in line.split()]
+        parts += [f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in places]
+        parts.append(f'<text x="{right + 16:.0f}" y="{TOP + 20 + 22 * number}" fill="{colour}">{name}</text>')
+    return "".join(parts) + "</svg>\n"
+
+
+def calibration_error(rows: Rows) -> float:
+    """Expected calibration error over all lines: the mean distance of confidence and share right, in ten bins."""
+    total = {key: np.sum([row["bins"][key] for row in rows], 0) for key in ("lines", "confidence", "right")}
+    return float(np.abs(total["confidence"] - total["right"]).sum() / total["lines"].sum())
+
+
+def _by_set(rows: Rows, pool: str, cells: Callable[[Rows, str], Cells]) -> str:
+    if not rows:
+        return NOT_YET
+    return markdown([{"set": name} | cells(rows, name) for name in sets_of(rows) if _some(rows, name, pool)])
+
+
+def _number_cells(rows: Rows, name: str) -> Cells:
+    mine, before = _some(rows, name, "only"), _earlier(rows, name, "only")
+    return {
+        "draws": str(len(mine)),
+        "within 20 %": _both(_within(mine), before and _within(before)),
+        "interval holds": _both(_inside(mine), before and _inside(before)),
+        "ACC": _both(_mean(mine, "acc"), _mean(before, "acc")),
+        "ACC, number given": _percent(_mean(mine, "acc given")),
+        "whitened Ward": _percent(_mean(mine, "acc whitened Ward")),
+        "stated": _both(_mean(mine, "expected"), _mean(before, "expected")),
+        "calibration error": _error(mine, before),
+    }
+
+
+def _mixed_cells(rows: Rows, name: str) -> Cells:
+    mine, before, pure = _some(rows, name, "mixed"), _earlier(rows, name, "mixed"), _some(rows, name, "pure")
+    return {
+        "known found and named": _percent(_mean(mine, "known found")),
+        "novel called known": _percent(_mean(mine, "novel called known")),
+        "one-offs not called known": _percent(_mean(mine, "one-offs not called known")),
+        "lines right": _both(_mean(mine, "right"), _mean(before, "right")),
+        "calibration error": _error(mine, before),
+        "within 20 %": _percent(_within(mine)),
+        "interval holds": _percent(_inside(mine)),
+        "novel ACC": _percent(_mean(mine, "acc")),
+        "pure pool": _percent(_mean(pure, "acc")),
+        "`--only-novel`": _percent(_mean(_some(rows, name, "only"), "acc")),
+    }
+
+
+def _some(rows: Rows, name: str, pool: str, **more: Any) -> Rows:
+    wanted = {"set": name, "pool": pool, "engine": OURS} | more
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def _earlier(rows: Rows, name: str, pool: str) -> Rows:
+    return [row for row in rows if (row["set"], row["pool"]) == (name, pool) and row["engine"] != OURS]
+
+
+def _within(rows: Rows) -> float:
+    return fmean(abs(row["k"] - row["classes"]) <= 0.2 * row["classes"] for row in rows)
+
+
+def _inside(rows: Rows) -> float:
+    return fmean(row["low"] <= row["classes"] <= row["high"] for row in rows)
+
+
+def _mean(rows: Rows, key: str) -> float | None:
+    values = [row[key] for row in rows if row.get(key) is not None]
+    return fmean(values) if values else None
+
+
+def _further(rows: Rows, key: str, rate: str = "0.05") -> float | None:
+    values: Sequence[float] = [
+        row["further"][rate][key] for row in rows if row.get("further") and row["further"][rate][key] is not None
+    ]
+    return fmean(values) if values else None
+
+
+def _error(rows: Rows, before: Rows) -> str:
+    ours = f"{calibration_error(rows):.2f}"
+    return f"{ours} ({calibration_error(before):.2f})" if before else ours
+
+
+def _both(ours: float | None, before: float | Rows | None) -> str:
+    """Our figure, and in brackets that of the earlier engine."""
+    if isinstance(before, float):
+        return f"{_percent(ours)} ({_percent(before)})"
+    return _percent(ours)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f}"
