@@ -105,7 +105,7 @@ def discover_groups(
         tick(1)
         anchors = _anchors(known, representation, rehearsed.shrink)
         found = _find(
-            points, copies[drawn], anchors, rehearsed, wanted, asked, calibrated=bool(stages), context=context
+            points, copies[drawn.numpy()], anchors, rehearsed, wanted, asked, calibrated=bool(stages), context=context
         )  # fmt: skip
         tick(2)
         found = _by_method(found, items[drawn], known, choice, representation, config, wanted, context)
