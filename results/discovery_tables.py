@@ -93,9 +93,7 @@ def curve(rows: Rows) -> str:
     shown = [name for name in sets_of(rows) if _further(_some(rows, name, "only"), "strangers found out") is not None]
     for number, name in enumerate(shown):
         mine = _some(rows, name, "only")
-        points = [
-            (_further(mine, "called none", rate), _further(mine, "strangers found out", rate)) for rate in RATES
-        ]
+        points = [(_further(mine, "called none", rate), _further(mine, "strangers found out", rate)) for rate in RATES]
         line = " ".join(at(x, y) for x, y in points if x is not None and y is not None)
         colour = COLOURS[number % len(COLOURS)]
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')

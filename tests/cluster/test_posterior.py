@@ -118,7 +118,7 @@ def test_draws_are_as_frequent_as_groupings_are_probable(case):
     for one, chance in zip(every, chances, strict=True):
         expected[one.same()] += chance
     numbers = generator.choice(len(posterior.numbers()[0]), draws, p=posterior.numbers()[0]).tolist()
-    found = Counter(partition(posterior.draw(number, 0, generator)) for number in numbers)
+    found = Counter(partition(labels) for labels in posterior.draws(np.asarray(numbers), generator))
     assert found.keys() <= expected.keys()
     for grouping, chance in expected.items():
         error = np.sqrt(chance * (1 - chance) / draws)
@@ -130,7 +130,7 @@ def test_the_best_grouping_into_each_number_is_the_heaviest_of_all(case):
     every, _ = brute(case, posterior.branches)
     for number in {one.number for one in every}:
         best = max((one for one in every if one.number == number), key=lambda one: one.log_weight)
-        assert partition(posterior.draw(number)) == best.same()
+        assert partition(posterior.best(number)) == best.same()
         assert posterior.ways[-1][0, number] == pytest.approx(best.log_weight)
 
 
@@ -161,7 +161,7 @@ def test_one_item_is_one_group_or_alone():
         case = problem(1, 0, singles=singles)
         posterior = posterior_of(case)
         assert posterior.numbers()[0].tolist() == ([0, 1] if singles else [1])
-        assert posterior.draw(int(singles)).tolist() == [0 if singles else ALONE]
+        assert posterior.best(int(singles)).tolist() == [0 if singles else ALONE]
         marginals = Marginals.of(posterior, posterior.numbers()[0])
         assert marginals.alone.tolist() == [0 if singles else 1]
 

@@ -27,8 +27,9 @@ from medi.discovery.rehearsal import LEVEL, Rehearsed, lines, own_places, rehear
 from medi.discovery.representations import chunks, class_means
 from medi.discovery.result import ClassCount, Discovery
 from medi.discovery.training import DiscoveryConfig, configured_method, prepared, teach
+from medi.discovery.trust import GUESS
 from medi.discovery.untested import unrehearsed
-from medi.discovery.verdict import WIDE, Figures
+from medi.discovery.verdict import FAR, WIDE, Figures
 from medi.errors import InputError
 from medi.methods import method_of
 from medi.runtime.context import Context
@@ -89,7 +90,7 @@ def discover_groups(
     if not len(pool):
         rehearsed = _rehearsed(learnt, np.zeros((0, 1)), wanted, context)
         return nothing(known, learnt.choice, learnt.representation, _anchors(learnt, rehearsed.shrink), rehearsed)
-    found = find_groups(learnt, items[drawn], copies[drawn], wanted, context)
+    found = find_groups(learnt, items[drawn], copies[drawn.numpy()], wanted, context)
     found = _by_method(found, items[drawn], learnt, config, wanted, context)
     discovery, recogniser = _described(found, learnt, items[drawn], config, context)
     if len(drawn) < len(items):
@@ -120,6 +121,9 @@ def _described(
     recogniser = recogniser_of(found, learnt)
     novel = torch.from_numpy(found.grouped.labels > known_label(0))
     figures = _figures(found, learnt, items[novel], config)
+    if figures.distance is not None and figures.distance > FAR:  # rehearsals say nothing about things so unlike them
+        found = replace(found, confidence=np.minimum(found.confidence, GUESS))
+        figures = replace(figures, expected=float(found.confidence.mean()))
     return describe(found, figures, learnt.choice, learnt.known.class_names, context.seed, config.noun), recogniser
 
 
