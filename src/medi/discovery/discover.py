@@ -135,7 +135,7 @@ def recogniser_of(found: Found, learnt: Learnt) -> Recogniser:
         found.grouped.labels,
         found.anchors,
         learnt.known.class_names,
-        found.grouped.model,
+        found.rehearsed.model,
         found.rehearsed.recognition,
         calibrated=found.calibrated,
     )

@@ -24,8 +24,8 @@ SHARE_ROUNDS = 3
 """Rounds in which the shares of known and lone items are estimated."""
 MARGIN, DOUBT = 1.25, 0.02
 """A pool holds nothing known where at most so many times the items that rehearsals mistook look known, and so many."""
-USUAL_SIZE, FALL = 6.0, 0.7
-"""Items up to which a class needs its full likeness, and the power of their number with which it falls after that."""
+USUAL_SIZE, GROWTH = 6.0, 0.85
+"""Items up to which a class has its usual scatter, and the power of their number with which it grows after that."""
 SIZE_ROUNDS = 8
 """Rounds in which the size of classes is found."""
 HALF = 0.5
@@ -129,9 +129,10 @@ def _sized(model: ClassModel, size: float) -> ClassModel:
     """The model for classes of about so many items.
 
     No class is quite what the model says, so the more items a class has, the more parts it would fall into. The
-    likeness that its items need therefore falls with their number.
+    scatter that a class may have therefore grows with their number.
     """
-    return replace(model, share=model.share * min(1.0, (USUAL_SIZE / max(size, 1.0)) ** FALL))
+    odds = model.share / (1 - model.share) * min(1.0, (USUAL_SIZE / max(size, 1.0)) ** GROWTH)
+    return replace(model, share=odds / (1 + odds))
 
 
 def blurred(numbers: Floats, spread: float) -> Floats:

@@ -158,7 +158,7 @@ def rehearse(stages: Sequence[Stage], items: int, wanted: Wanted, seed: int) -> 
     trust = fit_trust(np.concatenate(sampled), np.concatenate(own), np.concatenate(right))
     means = np.array([np.mean(values) for values in by_split if values])
     error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
-    recognition = fit_recognition(_recognised(bags, found))
+    recognition = fit_recognition(_recognised(bags, found, model))
     return Rehearsed(model, shrink, spread, mistaken, trust, recognition, (float(means.mean()), error))
 
 
@@ -311,12 +311,12 @@ def _spread(found: Sequence[Grouped], bags: Sequence[Bag], wanted: Wanted) -> fl
     return SPREADS[-1]
 
 
-def _recognised(bags: Sequence[Bag], found: Sequence[Grouped]) -> Iterator[tuple[Floats, Ints]]:
+def _recognised(bags: Sequence[Bag], found: Sequence[Grouped], model: ClassModel) -> Iterator[tuple[Floats, Ints]]:
     """For each bag, scores (f, places + 1) of further items, none last, and the right place of each."""
     for bag, grouped in zip(bags, found, strict=True):
         joined = np.where(grouped.labels >= 0, grouped.labels, -1)
         places = Places.of(bag.points, joined, bag.anchors)
-        scores = places.all_scores(bag.further, grouped.model)
+        scores = places.all_scores(bag.further, model)
         class_of = dict(_matched(bag.truth, grouped.labels))
         truth = np.full(len(bag.further), scores.shape[1] - 1)
         for i, label in enumerate(bag.further_truth.tolist()):
