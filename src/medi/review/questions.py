@@ -1,0 +1,109 @@
+"""Which two photos to ask about: the answer worth most is in doubt and moves many photos."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medi.review.constraints import Word, bundles
+
+MOST = 12
+"""Questions kept: the first is asked, the others wait in case it is skipped."""
+_CLEAR = 0.02
+"""Pairs this near to certain are not asked about."""
+
+
+def questions(
+    samples: NDArray[np.int64], groups: Sequence[int], words: Sequence[Word], aside: frozenset[int] = frozenset()
+) -> tuple[tuple[int, int, float], ...]:
+    """Pairs of items and the probability that they belong together, the one worth most first.
+
+    Asked are pairs of items that stand for their groups, and single items against what stands for their own group or
+    for the likeliest other one. A pair is worth its doubt (4 p (1 - p)) times the number of items that the answer
+    would move.
+
+    Args:
+        samples: (s, n): in each sample, items with equal numbers are together.
+        groups: Group of each item; -1 for none.
+        words: What was said: nothing is asked that follows from it.
+        aside: Items that are not asked about.
+    """
+    shown = np.asarray(groups)
+    if not len(samples) or not len(shown):
+        return ()
+    numbers = sorted({int(group) for group in shown if group >= 0})
+    members = {group: np.flatnonzero(shown == group) for group in numbers}
+    medoids = {group: medoid(samples, members[group]) for group in numbers}
+    centres = np.array([medoids[group] for group in numbers], dtype=np.int64)
+    # (n, groups): how often each item is together with what stands for a group
+    near = np.zeros((len(shown), len(centres)))
+    for sample in samples:
+        near += sample[:, None] == sample[centres][None, :]
+    near /= len(samples)
+    worth: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def consider(a: int, b: int, probability: float, moved: float) -> None:
+        doubt = 4 * probability * (1 - probability)
+        if a != b and _CLEAR < probability < 1 - _CLEAR:
+            pair = (min(a, b), max(a, b))
+            worth[pair] = max(worth.get(pair, (0.0, 0.0)), (doubt * moved, probability))
+
+    for i, group in enumerate(numbers):
+        for j in range(i + 1, len(numbers)):
+            smaller = min(len(members[group]), len(members[numbers[j]]))
+            consider(int(centres[i]), int(centres[j]), float(near[centres[i], j]), smaller)
+    column = {group: index for index, group in enumerate(numbers)}
+    for item in range(len(shown)):
+        if not numbers:
+            break
+        own = column.get(int(shown[item]))
+        if own is not None:
+            with_it = _along(samples, item, members[numbers[own]], near[:, own])
+            consider(item, int(centres[own]), float(near[item, own]), with_it)
+        other = near[item].copy()
+        if own is not None:
+            other[own] = -1
+        best = int(np.argmax(other))
+        if other[best] > 0:
+            consider(item, int(centres[best]), float(other[best]), 1)
+    settled = bundles(words)
+    apart = {frozenset((settled.get(w.a, w.a), settled.get(w.b, w.b))) for w in words if not w.same}
+    asked = []
+    for (a, b), (value, probability) in sorted(worth.items(), key=lambda entry: (-entry[1][0], entry[0])):
+        ends = settled.get(a, a), settled.get(b, b)
+        if ends[0] != ends[1] and frozenset(ends) not in apart and not {a, b} & aside and value > 0:
+            asked.append((a, b, round(probability, 2)))
+    return _varied(asked)
+
+
+def medoid(samples: NDArray[np.int64], members: NDArray[np.int64]) -> int:
+    """The item that is together with the others of its group most often; the first of equals."""
+    total = np.zeros(len(members), dtype=np.int64)
+    for sample in samples[:, members]:
+        _, label, count = np.unique(sample, return_inverse=True, return_counts=True)
+        total += count[label]
+    return int(members[np.argmax(total)])
+
+
+def _along(samples: NDArray[np.int64], item: int, members: NDArray[np.int64], centre: NDArray[np.float64]) -> int:
+    """How many of a group go with an item rather than with what stands for the group; itself among them."""
+    if not 0 < centre[item] < 1:
+        return 1
+    together = (samples[:, members] == samples[:, [item]]).mean(0)
+    return int((together > centre[members]).sum())
+
+
+def _varied(asked: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
+    """The best questions, no photo in more than three of them: who skips one wants to see others."""
+    seen: Counter[int] = Counter()
+    kept = []
+    for a, b, probability in asked:
+        if seen[a] < 3 and seen[b] < 3:
+            seen.update((a, b))
+            kept.append((a, b, probability))
+        if len(kept) == MOST:
+            break
+    return tuple(kept)
