@@ -43,6 +43,7 @@ def application(review: Review, keeper: Doorkeeper) -> Guard:
         routes=[
             Route("/", shown.index),
             Route("/static/{name:str}", shown.static),
+            Route("/favicon.ico", shown.icon),
             Route("/api/state", shown.state),
             Route("/api/pool", shown.pool),
             Route("/api/history", shown.history),
@@ -70,6 +71,10 @@ class _Pages:
     async def index(self, request: Request) -> Response:
         """The page."""
         return Response(self._static["index.html"], media_type=_TYPES[".html"])
+
+    async def icon(self, request: Request) -> Response:
+        """Browsers ask for one; there is none."""
+        return Response(status_code=204)
 
     async def static(self, request: Request) -> Response:
         """Scripts and styles."""

@@ -28,6 +28,8 @@ from medi.runtime.files import append_to_journal, only_process, read_journal
 
 LIVE = 2_000
 """Photos up to which the pool is grouped again after every action; with more, when a person asks for it."""
+LIKELY = 0.25
+"""Probability from which on a photo outside a group is offered when the group is checked."""
 ACCEPT, REGROUP = "accept", "regroup"
 OWN = "discovery"
 """The key of a line that holds the digest of the discovery that it belongs to."""
@@ -126,7 +128,7 @@ class Review:
             others = [
                 item
                 for item in np.argsort(-likely, kind="stable").tolist()
-                if item not in anchors and item not in state.held and item not in apart and likely[item] >= 0.05
+                if item not in anchors and item not in state.held and item not in apart and likely[item] >= LIKELY
             ]
             return own + others
 
