@@ -76,7 +76,7 @@ def questions(
         ends = settled.get(a, a), settled.get(b, b)
         if ends[0] != ends[1] and frozenset(ends) not in apart and not {a, b} & aside and value > 0:
             asked.append((a, b, round(probability, 2)))
-    return _varied(asked)
+    return _varied(asked, groups)
 
 
 def medoid(samples: NDArray[np.int64], members: NDArray[np.int64]) -> int:
@@ -96,13 +96,14 @@ def _along(samples: NDArray[np.int64], item: int, members: NDArray[np.int64], ce
     return int((together > centre[members]).sum())
 
 
-def _varied(asked: list[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
-    """The best questions, no photo in more than three of them: who skips one wants to see others."""
-    seen: Counter[int] = Counter()
+def _varied(asked: Sequence[tuple[int, int, float]], groups: Sequence[int]) -> tuple[tuple[int, int, float], ...]:
+    """The best questions, no two groups in more than two of them: who skips one wants to see others."""
+    seen: Counter[frozenset[int]] = Counter()
     kept = []
     for a, b, probability in asked:
-        if seen[a] < 3 and seen[b] < 3:
-            seen.update((a, b))
+        ends = frozenset(groups[item] if groups[item] >= 0 else -1 - item for item in (a, b))
+        seen[ends] += 1
+        if seen[ends] <= 2:
             kept.append((a, b, probability))
         if len(kept) == MOST:
             break
