@@ -17,7 +17,9 @@ def discover_again(review: Review, labels: dict[str, int | None]) -> Review:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         for path, label in labels.items():
-            writer.writerow([path, "alone" if label is None else "novel", "" if label is None else label, "", "0.9", ""])
+            writer.writerow(
+                [path, "alone" if label is None else "novel", "" if label is None else label, "", "0.9", ""]
+            )
     journal = carry_over(review.folder.path, new)
     new.replace(review.folder.path / "clusters.csv")
     review.folder.journal.unlink(missing_ok=True)

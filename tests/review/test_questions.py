@@ -74,7 +74,9 @@ def regrouped(labels: list[int], samples: np.ndarray | None = None, sure: float 
 
 
 def drafted(groups: list[int], words=()) -> Draft:
-    state = State(tuple(groups), ("",) * len(groups), (0.7,) * len(groups), words=tuple(words), next_group=max(groups) + 1)
+    state = State(
+        tuple(groups), ("",) * len(groups), (0.7,) * len(groups), words=tuple(words), next_group=max(groups) + 1
+    )
     return Draft(state)
 
 

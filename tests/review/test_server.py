@@ -179,7 +179,9 @@ def test_photos_are_encoded_anew_without_metadata(client, review, tmp_path):
     assert client.get("/photo/0?size=huge").status_code == 400
 
 
-@pytest.mark.parametrize("content", [b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", b"<html>", b""])
+@pytest.mark.parametrize(
+    "content", [b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", b"<html>", b""]
+)
 def test_what_is_no_photo_is_not_served(client, review, content):
     (review.folder.novel / "003.jpg").write_bytes(content)
     answer = client.get("/photo/3")
