@@ -336,7 +336,8 @@ def too_faint(browser) -> list[str]:
     """Texts whose contrast with what lies behind them is below 4.5 (WCAG AA)."""
     return browser.run(
         """(() => {
-        const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+        const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+        const pen = canvas.getContext("2d", { willReadFrequently: true });
         const over = (colour, below) => {
             pen.fillStyle = `rgb(${below.join(",")})`; pen.fillRect(0, 0, 1, 1);
             pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
@@ -354,11 +355,12 @@ def too_faint(browser) -> list[str]:
         const found = [];
         for (const element of document.querySelectorAll("body *")) {
             const text = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim());
-            if (!text.length || element.offsetParent === null || element.closest(":disabled, .zoom, .unseen, .skip, select, kbd")) continue;
+            if (!text.length || element.offsetParent === null) continue;
+            if (element.closest(":disabled, .zoom, .unseen, .skip, select, kbd")) continue;
             const back = behind(element);
             const [a, b] = [light(over(getComputedStyle(element).color, back)), light(back)];
             const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-            if (ratio < 4.5) found.push(`${element.className || element.tagName}: ${text[0].data.trim()} ${ratio.toFixed(2)}`);
+            if (ratio < 4.5) found.push(`${element.className || element.tagName}: ${text[0].data} ${ratio.toFixed(2)}`);
         }
         return [...new Set(found)];
     })()"""

@@ -86,9 +86,11 @@ def test_a_port_in_use_is_named(out):
         fails(medi("review", out, "--no-browser", "--port", port), f"port {port} is in use", "--port")
 
 
-@pytest.mark.parametrize("command", [["review", "{}", "--no-browser"], ["accept", "{}", "--into", "x", "0=a"], ["export", "{}", "--format", "csv", "--out", "x.csv"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "command", ["review {} --no-browser", "accept {} --into x 0=a", "export {} --format csv --out x.csv"]
+)
 def test_a_folder_without_a_discovery_is_named(tmp_path, command):
-    fails(medi(*(word.format(tmp_path / "nothing") for word in command)), "nothing is no folder", "medi discover")
+    fails(medi(*command.format(tmp_path / "nothing").split()), "nothing is no folder", "medi discover")
 
 
 def test_an_empty_discovery_says_what_to_do(out):

@@ -138,8 +138,11 @@ def test_a_stale_write_is_answered_409_and_changes_nothing(client):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b"{}", b'{"seq": 0}', b'{"seq": "0", "action": "undo"}', b'{"seq": 0, "action": "fly"}', b"\xff", b"[" * 100_000],
-)  # fmt: skip
+    [
+        *(b"", b"{", b"[]", b"null", b"{}", b"\xff", b"[" * 100_000),
+        *(b'{"seq": 0}', b'{"seq": "0", "action": "undo"}', b'{"seq": 0, "action": "fly"}'),
+    ],
+)
 def test_nonsense_is_answered_400_with_a_message(client, body):
     answer = client.post("/api/actions", content=body)
     assert answer.status_code == 400
@@ -155,9 +158,12 @@ def test_a_large_body_is_refused_stated_or_not(client, review):
 
 @pytest.mark.parametrize(
     "path",
-    ["/photo/../clusters.csv", "/photo/..%2f..%2fetc%2fpasswd", "/photo/000.jpg", "/photo/-1", "/photo/1e3", "/photo/999999",
-     "/static/../session.py", "/static/..%2fsession.py", "/static/%2e%2e/session.py", "/review.jsonl"],
-)  # fmt: skip
+    [
+        *("/photo/../clusters.csv", "/photo/..%2f..%2fetc%2fpasswd", "/photo/000.jpg", "/photo/-1", "/photo/1e3"),
+        *("/static/../session.py", "/static/..%2fsession.py", "/static/%2e%2e/session.py"),
+        *("/photo/999999", "/review.jsonl"),
+    ],
+)
 def test_nothing_but_numbered_photos_and_the_page_can_be_had(client, path):
     assert client.get(path).status_code == 404
 

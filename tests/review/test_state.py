@@ -239,7 +239,7 @@ def test_fifty_actions_and_their_undos_end_where_they_began(requests, learning):
                 assert seen(review) == passed[-1]
                 continue
             obeys(review)
-            passed = passed[: len(review.history.done)] + [seen(review)]
+            passed = [*passed[: len(review.history.done)], seen(review)]
         ended = seen(review)
         assert seen(Review(read_folder(review.folder.path), review.pool)) == ended  # as another process finds it
         steps = len(review.history.done)

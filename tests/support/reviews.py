@@ -34,6 +34,7 @@ class ToyPool:
     labels: np.ndarray
     names: tuple[str, ...] = ("rose", "tulip")
     said: list[Links] = field(default_factory=list)
+    draws: int = 20
 
     def __len__(self) -> int:
         return len(self.points)
@@ -59,7 +60,7 @@ class ToyPool:
                     labels[item] = numbers[best] if distances[item, best] < 4 else -1
         generator = np.random.default_rng(0)
         samples = []
-        for _ in range(20):
+        for _ in range(self.draws):
             sample = np.where(labels < 0, 1000 + np.arange(len(labels)), labels)
             flips = generator.random(len(labels)) < 0.2
             sample[flips] = generator.choice(labels[labels >= 0], flips.sum()) if (labels >= 0).any() else 0

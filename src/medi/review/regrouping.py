@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -15,15 +16,21 @@ from medi.review.pool import Pool, Regrouped
 
 CLEARLY = 0.05
 """How much more probable another group must be before an item moves: less is noise of the samples."""
+MOST_SAMPLES = 64
 _SETTLED = 1000
 """Weight of an item that a person settled when new groups are recognised as old ones."""
 
 
-def regroup(draft: Draft, pool: Pool) -> Regrouped:
-    """Group again and change the draft; what it was about stays exactly as said."""
+def regroup(draft: Draft, pool: Pool) -> NDArray[np.int64]:
+    """Group again and change the draft; what it was about stays exactly as said. Returns samples, few enough."""
     found = pool.regroup(draft.links(), np.array(draft.groups, dtype=np.int64))
     adopt(draft, found)
-    return found
+    return thinned(found.samples)
+
+
+def thinned(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most as many samples as an answer within a moment allows, evenly from all of them."""
+    return samples[:: max(1, math.ceil(len(samples) / MOST_SAMPLES))]
 
 
 def adopt(draft: Draft, found: Regrouped) -> None:
@@ -32,7 +39,8 @@ def adopt(draft: Draft, found: Regrouped) -> None:
     number = recognise(draft, found.labels, held)
     shown = np.array(draft.groups)
     wanted = np.array([number.get(label, -1) for label in found.labels])
-    now, then = belonging(found.samples, shown), belonging(found.samples, wanted)
+    samples = thinned(found.samples)
+    now, then = belonging(samples, shown), belonging(samples, wanted)
     apart: dict[int, set[int]] = defaultdict(set)
     for word in draft.words:
         if not word.same:

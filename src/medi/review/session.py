@@ -21,7 +21,7 @@ from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
 from medi.review.pool import Pool, load_pool
 from medi.review.questions import questions
-from medi.review.regrouping import belonging_to, moved_items, regroup
+from medi.review.regrouping import belonging_to, moved_items, regroup, thinned
 from medi.review.requests import RefusedError, group_of, whole
 from medi.review.state import REDO, UNDO, History, State, effect
 from medi.runtime.files import append_to_journal, only_process, read_journal
@@ -150,7 +150,7 @@ class Review:
         asked = None
         if self.pool is not None and (self.live or action == REGROUP):
             direct = dict(enumerate(zip(draft.groups, draft.known, strict=True)))
-            samples = regroup(draft, self.pool).samples
+            samples = regroup(draft, self.pool)
             if moved := moved_items(draft, direct):
                 note["moved"] = moved
                 because = "looking again" if action == REGROUP else "what you said"
@@ -213,7 +213,7 @@ class Review:
             return None
         if self._samples is None or self._samples[0] is not state:
             found = self.pool.regroup(Draft(state).links(), np.array(state.groups, dtype=np.int64))
-            self._samples = state, found.samples
+            self._samples = state, thinned(found.samples)
         return self._samples[1]
 
     def _questions(self, state: State) -> tuple[tuple[int, int, float], ...]:
