@@ -1,5 +1,6 @@
 """The commands as a person runs them: one line for each fault, Ctrl-C, and nothing lost when the process is killed."""
 
+import io
 import json
 import os
 import re
@@ -7,21 +8,27 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import httpx
 import pytest
 from reviews import toy_pool, write_discovery
 
+from medi import cli
 from medi.runtime.files import only_process
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 
 def medi(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "medi", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+    """In this process, which has imported everything."""
+    words, out, errors = ["medi", *map(str, arguments)], io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+        patch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as end:
+            cli.run()
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), errors.getvalue())
 
 
 def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -36,14 +36,14 @@ def accept(
     groups: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[G[+G…]=NAME]…",
+            metavar="G[+G…]=NAME …",
             help="Groups to accept, by number, and their name; more than one are merged. Without any: all named ones.",
             show_default=False,
         ),
     ] = None,
     move: Annotated[bool, typer.Option("--move", help="Take the photos out of the pool.")] = False,
 ) -> None:
-    """Make known classes of named groups: KNOWN/<name>/ gets their photos.
+    """Make known classes of named groups: each gets a folder of its photos in KNOWN.
 
     The next `medi discover` of the same pool leaves them out, and `medi assign` uses the names.
     """
@@ -55,7 +55,7 @@ def accept(
 
 def export(
     folder: Annotated[Path, DISCOVERY],
-    form: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Who is to read it.")],
+    form: Annotated[str, typer.Option("--format", metavar="NAME", help=f"{', '.join(FORMATS)}.")],
     out: Annotated[Path, typer.Option(help="File (csv) or new folder (all others) to write.")],
 ) -> None:
     """Write the reviewed groups for other programs."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medi.errors import InputError
 from medi.review import accept as accepting
-from medi.review.actions import ACTIONS, Setting, photos, split_parts
+from medi.review.actions import ACTIONS, Setting, call_group, photos, split_parts
 from medi.review.constraints import in_words
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
@@ -153,8 +153,7 @@ class Review:
             samples = regroup(draft, self.pool)
             if moved := moved_items(draft, direct):
                 note["moved"] = moved
-                because = "looking again" if action == REGROUP else "what you said"
-                note["why"] = f"{photos(moved, self.setting)} moved because of {because}."
+                note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
             asked = questions(samples, draft.groups, draft.words, frozenset(draft.aside | draft.marked))
         elif before.questions:
             asked = _still_open(before.questions, draft)
@@ -162,6 +161,18 @@ class Review:
         self._write({"action": action, **arguments, "effect": effect(before, after)})
         if self.pool is not None and (self.live or action == REGROUP):
             self._samples = self.history.state, samples
+
+    def _why(self, draft: Draft, moved: Sequence[int], about: set[int]) -> str:
+        """What grouping again moved: where the photos are now that the action was about, and how many others."""
+        lines = []
+        for item in moved:
+            if item in about and len(about) == 1:
+                place = call_group(draft, draft.groups[item]) if draft.groups[item] >= 0 else draft.known[item]
+                lines.append(f"It is now in {place}." if place else "It is now on its own.")
+        others = [item for item in moved if item not in about or len(about) > 1]
+        if others:
+            lines.append(f"{photos(others, self.setting)} moved because of what you said.")
+        return " ".join(lines)
 
     def _step(self, action: str) -> None:
         lines = self.history.done if action == UNDO else self.history.undone
