@@ -324,6 +324,7 @@ def test_nothing_sticks_out_and_names_are_text(browser, tmp_path, size, dark):
             browser.run(f"document.getElementById('tab-{tab}').click()")
             assert browser.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), tab
         browser.run("document.getElementById('tab-groups').click()")
+        browser.run("document.querySelector('.tile').scrollIntoView()")
         browser.wait_until("document.querySelector('.tile img').naturalWidth === 24")
         assert browser.run("window.broken") is None
         assert "onerror" in browser.run("document.querySelector('[data-group=\"0\"] .name').textContent")

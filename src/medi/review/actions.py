@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -50,9 +51,11 @@ def name(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     draft.names[group] = text
     draft.hold_sure(members, "name")
     draft.touched.update(members)
-    for other, called in draft.names.items():
-        if other != group and called.casefold() != text.casefold() and other in draft.groups:
-            draft.apart(draft.anchor(members), draft.anchor(draft.members(other)), "name")
+    stands = draft.anchors()
+    others = [
+        other for other, called in draft.names.items() if other in stands and called.casefold() != text.casefold()
+    ]
+    draft.apart([(stands[group], stands[other]) for other in others], "name")
     return f"Group {group} is called “{text}”."
 
 
@@ -91,9 +94,7 @@ def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
             new.append(draft.new_group())
             draft.place(part, new[-1])
     anchors = [draft.anchor(part) for part in parts]
-    for number, one in enumerate(anchors):
-        for other in anchors[number + 1 :]:
-            draft.apart(one, other, "split")
+    draft.apart(combinations(anchors, 2), "split")
     return f"Split {call_group(draft, group)} into {len(parts)}: the new ones are {_listed(map(str, new))}."
 
 
@@ -223,9 +224,7 @@ def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
         put(draft, yes, into, "check")
     anchor = draft.anchor(draft.members(into))
     refuse(draft, inside, "check")
-    for item in no:
-        if item not in inside and item != anchor:
-            draft.apart(item, anchor, "check")
+    draft.apart([(item, anchor) for item in no if item not in inside and item != anchor], "check")
     parts = [f"confirmed {photos(yes, setting)}"] * bool(yes) + [f"rejected {photos(no, setting)}"] * bool(no)
     return f"In {call_group(draft, into)} you {' and '.join(parts)}."
 
@@ -300,7 +299,7 @@ def _different(draft: Draft, a: int, b: int) -> None:
         else:
             draft.place(leaving, -1)
             draft.touched.difference_update(leaving)
-    draft.apart(a, b, "answer")
+    draft.apart([(a, b)], "answer")
 
 
 def call_group(draft: Draft, number: int) -> str:

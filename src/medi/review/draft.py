@@ -69,6 +69,15 @@ class Draft:
         held = self.held()
         return min(items, key=lambda item: (item not in held, -self.confidence[item], item))
 
+    def anchors(self) -> dict[int, int]:
+        """What stands for each group."""
+        held, best = self.held(), dict[int, tuple[bool, float, int]]()
+        for item, group in enumerate(self.groups):
+            rank = item not in held, -self.confidence[item], item
+            if group >= 0 and (group not in best or rank < best[group]):
+                best[group] = rank
+        return {group: rank[-1] for group, rank in best.items()}
+
     def new_group(self) -> int:
         """A number that no group had before."""
         self.next_group += 1
@@ -104,10 +113,15 @@ class Draft:
                 seen.add(of.get(item, item))
                 self.words.append(Word(True, first, item, why))
 
-    def apart(self, a: int, b: int, why: str) -> None:
-        """Say that two items, of different groups or in none, do not belong together."""
-        if not between({a}, {b}, self.words, same=False):
-            self.words.append(Word(False, a, b, why))
+    def apart(self, pairs: Iterable[tuple[int, int]], why: str) -> None:
+        """Say of pairs of items, of different groups or in none, that they do not belong together."""
+        of = bundles(self.words)
+        said = {frozenset((of.get(w.a, w.a), of.get(w.b, w.b))) for w in self.words if not w.same}
+        for a, b in pairs:
+            ends = frozenset((of.get(a, a), of.get(b, b)))
+            if ends not in said:
+                said.add(ends)
+                self.words.append(Word(False, a, b, why))
 
     def allow(self, items: Collection[int]) -> None:
         """Give up words that keep some items apart from each other: a person has just put them together."""
@@ -150,8 +164,5 @@ def take_out(draft: Draft, items: Sequence[int], why: str) -> None:
             left = [other for other in draft.members(group) if other not in leaving]
             rest[group] = draft.anchor(left) if left else None
     draft.free(leaving)
-    said = {frozenset((word.a, word.b)) for word in draft.words if not word.same}
-    for item in items:
-        stays = rest.get(draft.groups[item])
-        if stays is not None and frozenset((item, stays)) not in said:
-            draft.words.append(Word(False, item, stays, why))
+    stays = ((item, rest.get(draft.groups[item])) for item in items)
+    draft.apart([(item, other) for item, other in stays if other is not None], why)

@@ -50,7 +50,7 @@ def application(review: Review, keeper: Doorkeeper) -> Guard:
             Route("/api/split", shown.split),
             Route("/api/candidates", shown.candidates),
             Route("/api/actions", shown.act, methods=["POST"]),
-            Route("/photo/{item:int}", shown.photo),
+            Route("/photo/{item:str}", shown.photo),
         ],
         lifespan=life,
     )
@@ -137,11 +137,11 @@ class _Pages:
 
     async def photo(self, request: Request) -> Response:
         """A photo by its number."""
-        item, size = request.path_params["item"], request.query_params.get("size", "thumb")
+        item, size = _number(request.path_params["item"]), request.query_params.get("size", "thumb")
         if size not in ("thumb", "full"):
             return _plain("The size is thumb or full.", 400)
-        if item >= len(self._photos):
-            return _plain(f"There is no photo {item}.", 404)
+        if item is None or item >= len(self._photos):
+            return _plain("There is no such photo: they are numbered from 0.", 404)
         try:
             content = await run_in_threadpool(self._photos.jpeg, item, "full" if size == "full" else "thumb")
         except MissingError as error:

@@ -53,7 +53,7 @@ class Review:
         self.history = read_history(folder)
         self._lock = Lock()
         self._samples: tuple[State, NDArray[np.int64]] | None = None
-        self._first: tuple[tuple[int, int, float], ...] | None = None
+        self._asked: dict[int, tuple[tuple[int, int, float], ...]] = {}
 
     @property
     def live(self) -> bool:
@@ -77,7 +77,9 @@ class Review:
                 self._step(action)
             elif action == ACCEPT:
                 groups = request.get("groups")
-                self._accept(groups if isinstance(groups, list) else None, self.folder.known, move=False)
+                if groups is not None and not isinstance(groups, list):
+                    raise RefusedError("“groups” must be a list of groups; leave it out for all that have a name.")
+                self._accept(groups, self.folder.known, move=False)
             else:
                 self._change(action, request)
 
@@ -140,6 +142,8 @@ class Review:
         if action != REGROUP:
             do, keys = ACTIONS[action]
             arguments = {key: request[key] for key in keys if key in request}
+            if arguments.pop("override", None) is True:
+                arguments["override"] = True
             text = do(draft, arguments, self.setting)
         elif self.pool is None:
             raise RefusedError("This discovery has no saved pool to look at again: discover again.")
@@ -180,8 +184,10 @@ class Review:
             raise RefusedError(f"There is nothing to {action}.")
         if lines[-1]["action"] == ACCEPT:
             (accepting.withdraw if action == UNDO else accepting.repeat)(self.folder, lines[-1]["files"])
+        accepted = lines[-1]["action"] == ACCEPT
         self._write({"action": action, "of": lines[-1]["seq"]})
-        accepting.write_list(self.folder, self.history)
+        if accepted:
+            accepting.write_list(self.folder, self.history)
 
     def _accept(self, groups: Sequence[Any] | None, into: Path, *, move: bool) -> accepting.Accepted:
         before = self.history.state
@@ -219,21 +225,27 @@ class Review:
         self.history.add(whole_line)
 
     def _samples_of(self, state: State) -> NDArray[np.int64] | None:
-        """Samples under what was said up to a state; they are drawn again where they are not at hand."""
-        if self.pool is None:
-            return None
+        """Samples under what was said up to a state; they are drawn again where they are not at hand.
+
+        Of a pool that is too large for that, the last ones; None where there are none.
+        """
+        if self.pool is None or not self.live:
+            return self._samples[1] if self._samples else None
         if self._samples is None or self._samples[0] is not state:
             found = self.pool.regroup(Draft(state).links(), np.array(state.groups, dtype=np.int64))
             self._samples = state, thinned(found.samples)
         return self._samples[1]
 
     def _questions(self, state: State) -> tuple[tuple[int, int, float], ...]:
-        if state.questions is not None or self.history.done or self.pool is None:
+        if state.questions is not None or not self.live:
             return state.questions or ()
-        if self._first is None:  # before the first action, nothing in the journal has them
+        # Before the first action, and after actions without the pool, the journal has none.
+        key = self.history.done[-1]["seq"] if self.history.done else 0
+        if key not in self._asked:
             samples = self._samples_of(state)
-            self._first = () if samples is None else questions(samples, state.groups, state.words, state.aside)
-        return self._first
+            settled = state.aside | state.marked
+            self._asked[key] = () if samples is None else questions(samples, state.groups, state.words, settled)
+        return self._asked[key]
 
     def _as_json(self) -> dict[str, Any]:
         state, start = self.history.state, self.folder.start
