@@ -89,7 +89,7 @@ def toy_pool(sizes: Sequence[int] = (6, 5, 4), known: int = 2, alone: int = 2, s
     centres = 5 * np.column_stack([np.arange(len(sizes)), np.arange(len(sizes)) % 2])
     heaps = centres[labels] + generator.normal(0, 0.4, (len(labels), 2))
     others = 50 + 9 * generator.random((known + alone, 2))
-    return ToyPool(np.concatenate([heaps, others]), np.append(labels, [-1] * (known + alone)))
+    return ToyPool(np.concatenate([heaps, others]), np.concatenate([labels, np.full(known + alone, -1)]))
 
 
 def write_discovery(
