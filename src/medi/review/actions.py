@@ -4,39 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from pathlib import PurePosixPath
 from typing import Any
 
-from medi.review.constraints import WHOLESALE, bundle, bundles, contradiction, in_words, overruled
+from medi.review.answers import answer
+from medi.review.constraints import WHOLESALE, bundles
 from medi.review.draft import Draft, take_out
-from medi.review.pool import Pool
-from medi.review.requests import (
-    MOST_PARTS,
-    RefusedError,
-    group_of,
-    groups_of,
-    item_of,
-    items_of,
-    name_of,
-    truth,
-    whole,
-)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What actions need besides the draft: paths of photos, names of known classes, and the pool where there is one."""
-
-    paths: Sequence[str]
-    class_names: Sequence[str]
-    pool: Pool | None
-
-    def call(self, item: int) -> str:
-        """A photo's name in a sentence."""
-        return PurePosixPath(self.paths[item]).name
-
+from medi.review.requests import MOST_PARTS, RefusedError, group_of, groups_of, items_of, name_of, whole
+from medi.review.setting import Setting, call_group, photos
 
 Action = Callable[[Draft, Mapping[str, Any], Setting], str]
 
@@ -227,89 +202,6 @@ def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     draft.apart([(item, anchor) for item in no if item not in inside and item != anchor], "check")
     parts = [f"confirmed {photos(yes, setting)}"] * bool(yes) + [f"rejected {photos(no, setting)}"] * bool(no)
     return f"In {call_group(draft, into)} you {' and '.join(parts)}."
-
-
-def answer(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Say whether two photos show the same thing."""
-    a, b, same = item_of(arguments, "a", draft), item_of(arguments, "b", draft), truth(arguments, "same")
-    if a == b:
-        raise RefusedError("A question needs two different photos.")
-    said = f"{setting.call(a)} and {setting.call(b)} are {'the same' if same else 'different'}"
-    chain = contradiction(a, b, same, draft.words)
-    if chain and arguments.get("override") is not True:
-        because = " and ".join(in_words(word, setting.call) for word in chain)
-        raise RefusedError(f"That {said} contradicts what you said before: {because}.", overridable=True)
-    if chain:
-        draft.words, lost = overruled(a, b, same, draft.words)
-        draft.overruled += lost
-    (_same if same else _different)(draft, a, b)
-    return f"You said that {said}."
-
-
-def _same(draft: Draft, a: int, b: int) -> None:
-    here, there = draft.groups[a], draft.groups[b]
-    if here == there >= 0:
-        draft.together(a, b, "answer")
-    elif a in draft.marked or b in draft.marked:
-        one, other = (a, b) if a in draft.marked else (b, a)
-        everyone = [one, other] if other in draft.marked else sorted({one, *bundle(other, draft.words)})
-        called = draft.known[one]
-        draft.free(set(everyone))
-        draft.place(everyone, -1, sure=True)
-        for item in everyone:
-            draft.known[item] = called
-        draft.marked.update(everyone)
-    elif here < 0 and there < 0:
-        take_out(draft, [a, b], "answer")
-        draft.place([a, b], draft.new_group())
-        draft.together(a, b, "answer")
-    elif here >= 0 and there >= 0 and _stand_for_groups(draft, a, b):
-        everyone = draft.members(here) + draft.members(there)
-        called = draft.names.pop(there, "")
-        draft.place(everyone, here)
-        draft.touched = {a, b}
-        if called:
-            draft.names.setdefault(here, called)
-        draft.together(a, b, "answer")
-        draft.expel(here)
-    else:
-        stays, goes = (a, b) if there < 0 or (here >= 0 and _weight(draft, a) >= _weight(draft, b)) else (b, a)
-        moved = sorted(bundle(goes, draft.words))
-        draft.place(moved, draft.groups[stays])
-        draft.together(stays, goes, "answer")
-        draft.expel(draft.groups[stays])
-
-
-def _stand_for_groups(draft: Draft, a: int, b: int) -> bool:
-    """Whether both are what their groups are known by: then the groups are the same."""
-    return all(draft.anchor(draft.members(draft.groups[item])) == item for item in (a, b))
-
-
-def _weight(draft: Draft, item: int) -> tuple[bool, int, float]:
-    """How settled an item is where it is."""
-    return draft.groups[item] in draft.names, len(bundle(item, draft.words)), draft.confidence[item]
-
-
-def _different(draft: Draft, a: int, b: int) -> None:
-    if draft.groups[a] == draft.groups[b] >= 0:
-        goes = min((a, b), key=lambda item: _weight(draft, item)[1:])
-        leaving = sorted(bundle(goes, draft.words))
-        if len(leaving) > 1:
-            draft.place(leaving, draft.new_group())
-        else:
-            draft.place(leaving, -1)
-            draft.touched.difference_update(leaving)
-    draft.apart([(a, b)], "answer")
-
-
-def call_group(draft: Draft, number: int) -> str:
-    """A group's name in a sentence."""
-    return f"“{draft.names[number]}”" if number in draft.names else f"group {number}"
-
-
-def photos(items: Sequence[int], setting: Setting) -> str:
-    """One photo by its name, several by their number."""
-    return setting.call(items[0]) if len(items) == 1 else f"{len(items)} photos"
 
 
 def _listed(words: Any) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medi.errors import InputError
 from medi.review import accept as accepting
-from medi.review.actions import ACTIONS, Setting, call_group, photos, split_parts
+from medi.review.actions import ACTIONS, split_parts
 from medi.review.constraints import in_words
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
@@ -23,6 +23,8 @@ from medi.review.pool import Pool, load_pool
 from medi.review.questions import questions
 from medi.review.regrouping import belonging_to, moved_items, regroup, thinned
 from medi.review.requests import RefusedError, group_of, whole
+from medi.review.setting import Setting, call_group, photos
+from medi.review.shown import shown
 from medi.review.state import REDO, UNDO, History, State, effect
 from medi.runtime.files import append_to_journal, only_process, read_journal
 
@@ -91,7 +93,8 @@ class Review:
     def state(self) -> dict[str, Any]:
         """As `GET /api/state` answers."""
         with self._lock:
-            return self._as_json()
+            state = self.history.state
+            return shown(state, self.folder.start, self.history.seq, self._questions(state))
 
     @property
     def steps(self) -> tuple[str, str]:
@@ -246,46 +249,6 @@ class Review:
             settled = state.aside | state.marked
             self._asked[key] = () if samples is None else questions(samples, state.groups, state.words, settled)
         return self._asked[key]
-
-    def _as_json(self) -> dict[str, Any]:
-        state, start = self.history.state, self.folder.start
-        asked = [{"a": a, "b": b, "probability": p} for a, b, p in self._questions(state)]
-        items = []
-        for item, path in enumerate(start.paths):
-            one: dict[str, Any] = {
-                "id": item,
-                "path": path,
-                "kind": state.kind(item),
-                "confidence": state.confidence[item],
-            }
-            if state.known[item]:
-                one["known"] = state.known[item]
-            if start.nearest[item]:
-                one["nearest"] = start.nearest[item]
-            if item in state.held:
-                one["held"] = True
-            if item in state.aside:
-                one["aside"] = True
-            if item in state.accepted:
-                one["accepted"] = state.accepted[item]
-            items.append(one)
-        groups = [
-            {
-                "id": group,
-                "name": state.names.get(group),
-                "items": members,
-                "confidence": round(sum(state.confidence[item] for item in members) / len(members), 4),
-            }
-            for group, members in state.members.items()
-        ]
-        return {
-            "seq": self.history.seq,
-            "groups": groups,
-            "items": items,
-            "question": asked[0] if asked else None,
-            "questions": asked,
-            "note": dict(state.note) or None,
-        }
 
 
 def read_history(folder: Folder) -> History:

@@ -55,7 +55,9 @@ async function send(action, args, options) {
       if (options.quiet !== true) said(action);
       return true;
     }
-    const answer = response.headers.get("Content-Type")?.includes("json") ? await response.json() : { error: await response.text() };
+    const answer = response.headers.get("Content-Type")?.includes("json")
+      ? await response.json()
+      : { error: await response.text() };
     if (response.status === 409) {
       await load();
       notify(answer.error, { bad: true });
@@ -90,7 +92,9 @@ export function notify(text, options = {}) {
   notice.classList.toggle("bad", options.bad === true);
   const tools = el("span", { class: "inline" });
   if (options.moved?.length)
-    tools.append(button("Select what moved", () => document.dispatchEvent(new CustomEvent("select", { detail: options.moved }))));
+    tools.append(
+      button("Select what moved", () => document.dispatchEvent(new CustomEvent("select", { detail: options.moved }))),
+    );
   if (options.undo) tools.append(button("Undo", () => act("undo"), { key: "Z" }));
   tools.append(button("×", () => (notice.hidden = true), { "aria-label": "Close this message", class: "bare" }));
   notice.replaceChildren(el("span", { dir: "auto" }, text), tools);

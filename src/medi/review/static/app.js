@@ -58,7 +58,11 @@ function keepFocus(focused) {
     (same ?? card).focus({ preventScroll: true });
   } else if (focused.item !== null) {
     const tiles = card ? visibleTiles(card) : [];
-    const tile = tiles.find((one) => Number(one.dataset.item) === focused.item) ?? tiles[Math.min(focused.place, tiles.length - 1)] ?? view.querySelector(`.tile[data-item="${focused.item}"]`) ?? view.querySelector(".tile");
+    const tile =
+      tiles.find((one) => Number(one.dataset.item) === focused.item) ??
+      tiles[Math.min(focused.place, tiles.length - 1)] ??
+      view.querySelector(`.tile[data-item="${focused.item}"]`) ??
+      view.querySelector(".tile");
     if (tile) focusTile(tile);
   }
 }
@@ -99,7 +103,10 @@ function listenToPage() {
     const item = itemOf(event.target);
     if (item === null) return;
     if (event.target.closest(".zoom"))
-      lookAt(item, visibleTiles(event.target.closest(".tiles, .row")).map((one) => Number(one.dataset.item)));
+      lookAt(
+        item,
+        visibleTiles(event.target.closest(".tiles, .row")).map((one) => Number(one.dataset.item)),
+      );
     else if (event.detail !== 0) pickUp(item, event); // keys have their own listener
   });
   view.addEventListener("dblclick", (event) => {

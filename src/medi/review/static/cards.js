@@ -18,25 +18,41 @@ export function showGroups(view) {
   const parts = [toolbar(), el("div", { class: "cards" }, ...cards)];
   if (store.order.length > shownCards) {
     const rest = count(store.order.length - shownCards, "more group");
-    const more = button(`Show ${rest}`, () => {
-      shownCards += CARDS;
-      changed();
-    }, { class: "more" });
+    const more = button(
+      `Show ${rest}`,
+      () => {
+        shownCards += CARDS;
+        changed();
+      },
+      { class: "more" },
+    );
     parts.push(more);
-    new IntersectionObserver((entries, observer) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      shownCards += CARDS;
-      changed();
-    }, { rootMargin: "1000px" }).observe(more);
+    new IntersectionObserver(
+      (entries, observer) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        shownCards += CARDS;
+        changed();
+      },
+      { rootMargin: "1000px" },
+    ).observe(more);
   }
-  if (!store.groups.length) parts.push(el("p", { class: "empty" }, "No group is left. Undo, or make one of photos below."));
+  if (!store.groups.length)
+    parts.push(el("p", { class: "empty" }, "No group is left. Undo, or make one of photos below."));
   if (known.size) {
-    parts.push(el("h2", {}, "Known classes"), el("p", { class: "quiet" }, "Photos that look like classes you know. Reject those that do not belong."));
-    parts.push(el("div", { class: "cards" }, ...[...known].map(([name, items]) => otherCard(`known:${name}`, name, items))));
+    parts.push(
+      el("h2", {}, "Known classes"),
+      el("p", { class: "quiet" }, "Photos that look like classes you know. Reject those that do not belong."),
+    );
+    parts.push(
+      el("div", { class: "cards" }, ...[...known].map(([name, items]) => otherCard(`known:${name}`, name, items))),
+    );
   }
   if (alone.length) {
-    parts.push(el("h2", {}, "On their own"), el("p", { class: "quiet" }, "Photos that resemble nothing else, and those you set aside."));
+    parts.push(
+      el("h2", {}, "On their own"),
+      el("p", { class: "quiet" }, "Photos that resemble nothing else, and those you set aside."),
+    );
     parts.push(el("div", { class: "cards" }, otherCard("alone", "", alone)));
   }
   view.replaceChildren(...parts);
@@ -44,7 +60,11 @@ export function showGroups(view) {
 
 function toolbar() {
   const select = el("select", { id: "order", onchange: (event) => sortBy((order = event.target.value)) });
-  for (const [value, label] of [["doubt", "most doubtful first"], ["size", "largest first"], ["name", "by name"]])
+  for (const [value, label] of [
+    ["doubt", "most doubtful first"],
+    ["size", "largest first"],
+    ["name", "by name"],
+  ])
     select.append(el("option", { value, selected: value === order }, label));
   return el(
     "div",
@@ -60,10 +80,16 @@ function photos(key, items) {
   const shown = all ? items : items.slice(0, FEW);
   const grid = el("div", { class: "tiles", role: "group", "aria-label": "Photos" }, ...shown.map(tile));
   if (!all)
-    grid.append(button(`All ${items.length}`, () => {
-      opened.add(key);
-      changed();
-    }, { class: "all", "aria-label": `Show all ${items.length} photos` }));
+    grid.append(
+      button(
+        `All ${items.length}`,
+        () => {
+          opened.add(key);
+          changed();
+        },
+        { class: "all", "aria-label": `Show all ${items.length} photos` },
+      ),
+    );
   return grid;
 }
 
@@ -82,23 +108,47 @@ function groupCard(group, place) {
   );
   return el(
     "article",
-    { class: `card${chosen ? " chosen" : ""}`, hue: hue(number), dataset: { group: number }, "aria-labelledby": `group-${number}-title`, tabindex: "-1" },
+    {
+      class: `card${chosen ? " chosen" : ""}`,
+      hue: hue(number),
+      dataset: { group: number },
+      "aria-labelledby": `group-${number}-title`,
+      tabindex: "-1",
+    },
     el(
       "header",
       {},
       heading,
-      place < 9 ? el("kbd", { class: "place", title: `Key ${place + 1} moves photos here`, "aria-hidden": "true" }, String(place + 1)) : null,
-      el("p", { class: "facts" }, `${count(group.items.length, "photo")} · ${percent(group.confidence)} sure`, doubtful ? ` · ${doubtful} doubtful` : ""),
+      place < 9
+        ? el(
+            "kbd",
+            { class: "place", title: `Key ${place + 1} moves photos here`, "aria-hidden": "true" },
+            String(place + 1),
+          )
+        : null,
+      el(
+        "p",
+        { class: "facts" },
+        `${count(group.items.length, "photo")} · ${percent(group.confidence)} sure`,
+        doubtful ? ` · ${doubtful} doubtful` : "",
+      ),
       el(
         "div",
         { class: "card-tools" },
-        button(group.name ? "Rename" : "Name", () => nameGroup(number), { key: "N", "aria-describedby": `group-${number}-title` }),
+        button(group.name ? "Rename" : "Name", () => nameGroup(number), {
+          key: "N",
+          "aria-describedby": `group-${number}-title`,
+        }),
         button("Check", () => checkGroup(number), { key: "C", title: "Confirm its photos page by page" }),
         button("Split", () => splitGroup(number), { key: "S", disabled: group.items.length < 2 }),
-        button(chosen ? "Chosen" : "Choose", () => {
-          toggle(selection.groups, number);
-          picked();
-        }, { key: "V", "aria-pressed": String(chosen), title: "Choose groups to merge them" }),
+        button(
+          chosen ? "Chosen" : "Choose",
+          () => {
+            toggle(selection.groups, number);
+            picked();
+          },
+          { key: "V", "aria-pressed": String(chosen), title: "Choose groups to merge them" },
+        ),
         group.name && waiting ? button("Accept", () => accept([number]), { key: "E" }) : null,
         group.name && !waiting ? el("span", { class: "done" }, "accepted") : null,
       ),
@@ -111,7 +161,14 @@ function otherCard(key, name, items) {
   return el(
     "article",
     { class: "card other", dataset: { other: key }, tabindex: "-1" },
-    name ? el("header", {}, el("h3", {}, el("bdi", { class: "name", dir: "auto" }, printable(name))), el("p", { class: "facts" }, count(items.length, "photo"))) : null,
+    name
+      ? el(
+          "header",
+          {},
+          el("h3", {}, el("bdi", { class: "name", dir: "auto" }, printable(name))),
+          el("p", { class: "facts" }, count(items.length, "photo")),
+        )
+      : null,
     photos(key, items),
   );
 }
@@ -143,7 +200,10 @@ export function dropInto(view) {
     over?.classList.remove("over");
     if (!card) return;
     event.preventDefault();
-    act("move", { items: JSON.parse(event.dataTransfer.getData("application/x-medi")), group: Number(card.dataset.group) });
+    act("move", {
+      items: JSON.parse(event.dataTransfer.getData("application/x-medi")),
+      group: Number(card.dataset.group),
+    });
   });
 }
 

@@ -38,38 +38,70 @@ export async function checkGroup(group) {
 
 function askPage(group, page, left) {
   const no = new Set();
-  const sure = store.byId.get(group).items.filter((item) => store.items[item].held && !page.includes(item)).slice(0, 5);
-  return ask(`Do these belong to ${printable(title(group))}?`, (close, dialog) => {
-    const done = button("", () => close(no), { class: "strong", key: "Enter" });
-    const say = () => {
-      done.firstChild.textContent = no.size ? `${page.length - no.size} belong, ${no.size} not` : page.length === 1 ? "Yes, it does" : `Yes, all ${page.length}`;
-    };
-    const tiles = page.map((item, index) => {
-      const pick = button(picture(item), () => {
-        if (no.has(item)) no.delete(item);
-        else no.add(item);
-        pick.classList.toggle("no", no.has(item));
-        pick.setAttribute("aria-pressed", String(no.has(item)));
-        say();
-      }, { class: "checked", "aria-pressed": "false", "aria-label": `Photo ${index + 1}: does not belong` });
-      return pick;
-    });
-    dialog.addEventListener("keydown", (event) => {
-      const at = tiles.indexOf(document.activeElement);
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (step) tiles[(at + step + tiles.length) % tiles.length].focus();
-      else if (event.key === "Enter") close(no);
-      else if (event.key.toLowerCase() === "x") tiles[Math.max(at, 0)].click();
-      else return;
-      event.preventDefault();
-    });
-    say();
-    tiles[0].setAttribute("autofocus", "");
-    return [
-      sure.length ? el("div", { class: "samples" }, el("span", { class: "quiet" }, "Confirmed so far: "), ...sure.map((item) => picture(item))) : null,
-      el("p", { class: "quiet" }, page.length === 1 ? "Mark it if it does not belong: click, or X." : "Mark those that do not belong: click, or arrows and X.", ` ${count(left, "photo")} to go.`),
-      el("div", { class: "page" }, ...tiles),
-      buttons(done, button("Stop here", () => close(null), { key: "Esc" })),
-    ].filter(Boolean);
-  }, { class: "wide" });
+  const sure = store.byId
+    .get(group)
+    .items.filter((item) => store.items[item].held && !page.includes(item))
+    .slice(0, 5);
+  return ask(
+    `Do these belong to ${printable(title(group))}?`,
+    (close, dialog) => {
+      const done = button("", () => close(no), { class: "strong", key: "Enter" });
+      const say = () => {
+        done.firstChild.textContent = no.size
+          ? `${page.length - no.size} belong, ${no.size} not`
+          : page.length === 1
+            ? "Yes, it does"
+            : `Yes, all ${page.length}`;
+      };
+      const tiles = page.map((item, index) => {
+        const pick = button(
+          picture(item),
+          () => {
+            if (no.has(item)) no.delete(item);
+            else no.add(item);
+            pick.classList.toggle("no", no.has(item));
+            pick.setAttribute("aria-pressed", String(no.has(item)));
+            say();
+          },
+          { class: "checked", "aria-pressed": "false", "aria-label": `Photo ${index + 1}: does not belong` },
+        );
+        return pick;
+      });
+      dialog.addEventListener("keydown", (event) => {
+        const at = tiles.indexOf(document.activeElement);
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (step) tiles[(at + step + tiles.length) % tiles.length].focus();
+        else if (event.key === "Enter") close(no);
+        else if (event.key.toLowerCase() === "x") tiles[Math.max(at, 0)].click();
+        else return;
+        event.preventDefault();
+      });
+      say();
+      tiles[0].setAttribute("autofocus", "");
+      return [
+        sure.length
+          ? el(
+              "div",
+              { class: "samples" },
+              el("span", { class: "quiet" }, "Confirmed so far: "),
+              ...sure.map((item) => picture(item)),
+            )
+          : null,
+        el(
+          "p",
+          { class: "quiet" },
+          page.length === 1
+            ? "Mark it if it does not belong: click, or X."
+            : "Mark those that do not belong: click, or arrows and X.",
+          ` ${count(left, "photo")} to go.`,
+        ),
+        el("div", { class: "page" }, ...tiles),
+        buttons(
+          done,
+          button("Stop here", () => close(null), { key: "Esc" }),
+        ),
+      ].filter(Boolean);
+    },
+    { class: "wide" },
+  );
 }

@@ -13,17 +13,34 @@ export async function nameGroup(group) {
   if (!now) return;
   const names = [...new Set([...pool.known, ...store.groups.map((one) => one.name).filter(Boolean)])];
   const name = await ask(`Name group ${group}`, (close) => {
-    const input = el("input", { id: "name", type: "text", list: "names", maxlength: "200", autocomplete: "off", dir: "auto", autofocus: true });
+    const input = el("input", {
+      id: "name",
+      type: "text",
+      list: "names",
+      maxlength: "200",
+      autocomplete: "off",
+      dir: "auto",
+      autofocus: true,
+    });
     input.value = now.name ?? "";
     const form = el(
       "form",
-      { method: "dialog", onsubmit: (event) => { event.preventDefault(); close(input.value.trim()); } },
+      {
+        method: "dialog",
+        onsubmit: (event) => {
+          event.preventDefault();
+          close(input.value.trim());
+        },
+      },
       el("div", { class: "samples" }, ...now.items.slice(0, 6).map((item) => picture(item))),
       el("label", { for: "name" }, "What is it?"),
       input,
       el("datalist", { id: "names" }, ...names.map((one) => el("option", { value: one }))),
       el("p", { class: "quiet" }, "Its sure photos will stay together. Leave it empty to take the name away."),
-      buttons(el("button", { type: "submit", class: "strong" }, "Save"), button("Cancel", () => close(null))),
+      buttons(
+        el("button", { type: "submit", class: "strong" }, "Save"),
+        button("Cancel", () => close(null)),
+      ),
     );
     return [form];
   });
@@ -31,9 +48,27 @@ export async function nameGroup(group) {
   const same = (one) => one.toLocaleLowerCase() === name.toLocaleLowerCase();
   const twin = store.groups.find((one) => one.id !== group && one.name && same(one.name));
   const known = pool.known.find(same);
-  if (name && twin && (await confirm("That name is taken", `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`, "Merge them", "Keep both")))
+  if (
+    name &&
+    twin &&
+    (await confirm(
+      "That name is taken",
+      `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`,
+      "Merge them",
+      "Keep both",
+    ))
+  )
     await act("merge", { groups: [twin.id, group] });
-  else if (name && known && (await confirm("A class you know", `“${printable(known)}” is a known class. Are these ${count(now.items.length, "photo")} of it?`, "Mark them as it", "Only name the group")))
+  else if (
+    name &&
+    known &&
+    (await confirm(
+      "A class you know",
+      `“${printable(known)}” is a known class. Are these ${count(now.items.length, "photo")} of it?`,
+      "Mark them as it",
+      "Only name the group",
+    ))
+  )
     await act("known", { items: now.items, name: known });
   else await act("name", { group, name });
 }
@@ -57,7 +92,17 @@ export async function splitGroup(group) {
       if (wanted !== parts) return;
       preview.replaceChildren(
         ...found.parts.map((items, index) =>
-          el("section", {}, el("h3", {}, `Part ${index + 1}: ${count(items.length, "photo")}`), el("div", { class: "samples" }, ...items.slice(0, 14).map((item) => picture(item)), items.length > 14 ? `+ ${items.length - 14}` : "")),
+          el(
+            "section",
+            {},
+            el("h3", {}, `Part ${index + 1}: ${count(items.length, "photo")}`),
+            el(
+              "div",
+              { class: "samples" },
+              ...items.slice(0, 14).map((item) => picture(item)),
+              items.length > 14 ? `+ ${items.length - 14}` : "",
+            ),
+          ),
         ),
       );
     } catch (error) {
@@ -67,23 +112,44 @@ export async function splitGroup(group) {
   for (let number = 2; number <= most; number += 1)
     choice.append(button(String(number), () => show(number), { autofocus: number === 2 }));
   show(2);
-  const go = await ask(`Split ${printable(title(group))}`, (close, dialog) => {
-    dialog.addEventListener("keydown", (event) => {
-      const digit = Number(event.key);
-      if (digit >= 2 && digit <= most) show(digit);
-      else if (event.key === "Enter" && choice.contains(event.target)) close(true);
-      else return;
-      event.preventDefault();
-    });
-    return [el("p", {}, "Into how many parts?"), choice, preview, buttons(button("Split", () => close(true), { class: "strong", key: "Enter" }), button("Cancel", () => close(null)))];
-  }, { class: "wide" });
+  const go = await ask(
+    `Split ${printable(title(group))}`,
+    (close, dialog) => {
+      dialog.addEventListener("keydown", (event) => {
+        const digit = Number(event.key);
+        if (digit >= 2 && digit <= most) show(digit);
+        else if (event.key === "Enter" && choice.contains(event.target)) close(true);
+        else return;
+        event.preventDefault();
+      });
+      return [
+        el("p", {}, "Into how many parts?"),
+        choice,
+        preview,
+        buttons(
+          button("Split", () => close(true), { class: "strong", key: "Enter" }),
+          button("Cancel", () => close(null)),
+        ),
+      ];
+    },
+    { class: "wide" },
+  );
   if (go) await act("split", { group, parts });
 }
 
 // A list that is filtered as one types; arrows and Enter choose.
 function choose(heading, options) {
   return ask(heading, (close) => {
-    const input = el("input", { type: "search", id: "filter", autofocus: true, autocomplete: "off", role: "combobox", "aria-controls": "options", "aria-expanded": "true", dir: "auto" });
+    const input = el("input", {
+      type: "search",
+      id: "filter",
+      autofocus: true,
+      autocomplete: "off",
+      role: "combobox",
+      "aria-controls": "options",
+      "aria-expanded": "true",
+      dir: "auto",
+    });
     const list = el("ul", { id: "options", role: "listbox", "aria-label": heading });
     let at = 0;
     let shown = [];
@@ -97,8 +163,16 @@ function choose(heading, options) {
       const text = input.value.toLocaleLowerCase();
       shown = options.filter((one) => one.label.toLocaleLowerCase().includes(text)).slice(0, 200);
       at = 0;
-      list.replaceChildren(...shown.map((one, index) =>
-        el("li", { id: `option-${index}`, role: "option", hue: one.hue, onclick: () => close(one.value) }, one.item === undefined ? el("span", { class: "sign", "aria-hidden": "true" }, one.sign) : picture(one.item), el("span", {}, el("bdi", { dir: "auto" }, one.label), el("small", {}, one.more)))));
+      list.replaceChildren(
+        ...shown.map((one, index) =>
+          el(
+            "li",
+            { id: `option-${index}`, role: "option", hue: one.hue, onclick: () => close(one.value) },
+            one.item === undefined ? el("span", { class: "sign", "aria-hidden": "true" }, one.sign) : picture(one.item),
+            el("span", {}, el("bdi", { dir: "auto" }, one.label), el("small", {}, one.more)),
+          ),
+        ),
+      );
       mark();
     };
     input.addEventListener("input", fill);
@@ -111,7 +185,12 @@ function choose(heading, options) {
       mark();
     });
     fill();
-    return [el("label", { for: "filter", class: "unseen" }, "Filter"), input, list, buttons(button("Cancel", () => close(null)))];
+    return [
+      el("label", { for: "filter", class: "unseen" }, "Filter"),
+      input,
+      list,
+      buttons(button("Cancel", () => close(null))),
+    ];
   });
 }
 
@@ -119,7 +198,13 @@ export async function choosePlace(items) {
   if (!items.length) return;
   const groups = store.order.map((id) => store.byId.get(id));
   const place = await choose(`Where do ${count(items.length, "photo")} belong?`, [
-    ...groups.map((one) => ({ value: { group: one.id }, label: printable(title(one.id)), more: count(one.items.length, "photo"), item: one.items[0], hue: hue(one.id) })),
+    ...groups.map((one) => ({
+      value: { group: one.id },
+      label: printable(title(one.id)),
+      more: count(one.items.length, "photo"),
+      item: one.items[0],
+      hue: hue(one.id),
+    })),
     { value: { fresh: true }, label: "New group", more: "of these photos", sign: "+" },
     { value: { aside: true }, label: "No group", more: "set them aside", sign: "–" },
     ...pool.known.map((name) => ({ value: { name }, label: printable(name), more: "known class", sign: "★" })),
@@ -138,19 +223,47 @@ export async function chooseKnown(items) {
   const first = (name) => -near.filter((one) => one === name).length;
   const names = [...pool.known].sort((a, b) => first(a) - first(b) || a.localeCompare(b));
   const have = others().known;
-  const name = await choose("Which known class?", names.map((one) => ({ value: { one }, label: printable(one), more: first(one) ? "the most similar" : "", item: have.get(one)?.[0], sign: "★" })));
+  const name = await choose(
+    "Which known class?",
+    names.map((one) => ({
+      value: { one },
+      label: printable(one),
+      more: first(one) ? "the most similar" : "",
+      item: have.get(one)?.[0],
+      sign: "★",
+    })),
+  );
   if (name) await act("known", { items, name: name.one });
 }
 
 export async function accept(groups) {
   const ready = store.groups.filter((one) => one.name && (!groups || groups.includes(one.id)));
-  const waiting = ready.map((one) => [one, one.items.filter((item) => store.items[item].accepted !== one.name).length]).filter(([, size]) => size);
+  const waiting = ready
+    .map((one) => [one, one.items.filter((item) => store.items[item].accepted !== one.name).length])
+    .filter(([, size]) => size);
   const marked = groups ? [] : store.items.filter((item) => item.known && item.held && item.accepted !== item.known);
-  if (!waiting.length && !marked.length) return notify("Name a group first: then its photos can be accepted.", { bad: true });
+  if (!waiting.length && !marked.length)
+    return notify("Name a group first: then its photos can be accepted.", { bad: true });
   const go = await ask("Make them known classes", (close) => [
-    el("p", {}, "Copies of these photos go into folders of ", el("bdi", {}, printable(pool.into)), ". The next discovery of this pool leaves them out."),
-    el("ul", { class: "list" }, ...waiting.map(([one, size]) => el("li", {}, el("bdi", { dir: "auto" }, printable(one.name)), `: ${count(size, "photo")}`)), marked.length ? el("li", {}, `${count(marked.length, "photo")} that you marked as known classes`) : null),
-    buttons(button("Accept", () => close(true), { class: "strong", autofocus: true }), button("Cancel", () => close(null))),
+    el(
+      "p",
+      {},
+      "Copies of these photos go into folders of ",
+      el("bdi", {}, printable(pool.into)),
+      ". The next discovery of this pool leaves them out.",
+    ),
+    el(
+      "ul",
+      { class: "list" },
+      ...waiting.map(([one, size]) =>
+        el("li", {}, el("bdi", { dir: "auto" }, printable(one.name)), `: ${count(size, "photo")}`),
+      ),
+      marked.length ? el("li", {}, `${count(marked.length, "photo")} that you marked as known classes`) : null,
+    ),
+    buttons(
+      button("Accept", () => close(true), { class: "strong", autofocus: true }),
+      button("Cancel", () => close(null)),
+    ),
   ]);
   if (go) await act("accept", groups ? { groups } : {});
 }

@@ -25,8 +25,7 @@ export const hue = (group) => Math.round(((215 + group * 137.508) % 360) * 10) /
 
 // Characters that would turn text around or cannot be seen are spelled out.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]/gu;
-export const printable = (text) =>
-  text.replace(UNSEEN, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+export const printable = (text) => text.replace(UNSEEN, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
 
 export const baseName = (path) => printable(path.slice(path.lastIndexOf("/") + 1));
 
@@ -40,7 +39,10 @@ export function ask(title, build, options = {}) {
       result = value;
       dialog.close();
     };
-    dialog.append(el("h2", { id: "dialog-title", class: options.hideTitle ? "unseen" : "" }, title), ...build(close, dialog));
+    dialog.append(
+      el("h2", { id: "dialog-title", class: options.hideTitle ? "unseen" : "" }, title),
+      ...build(close, dialog),
+    );
     dialog.addEventListener("close", () => {
       dialog.remove();
       if (before?.isConnected) before.focus({ preventScroll: true });
@@ -52,7 +54,7 @@ export function ask(title, build, options = {}) {
     document.body.append(dialog);
     dialog.showModal();
     const first = dialog.querySelector("[autofocus]");
-    if (first) first.focus();
+    if (first) first.focus({ preventScroll: true });
   });
 }
 
@@ -60,12 +62,20 @@ export const buttons = (...children) => el("div", { class: "buttons" }, ...child
 
 export function button(label, onclick, attributes = {}) {
   const { key, ...others } = attributes;
-  return el("button", { type: "button", onclick, ...others }, label, key ? el("kbd", { "aria-hidden": "true" }, key) : null);
+  return el(
+    "button",
+    { type: "button", onclick, ...others },
+    label,
+    key ? el("kbd", { "aria-hidden": "true" }, key) : null,
+  );
 }
 
 export function confirm(title, text, yes, no = "Cancel") {
   return ask(title, (close) => [
     el("p", {}, text),
-    buttons(button(yes, () => close(true), { class: "strong", autofocus: true }), button(no, () => close(false))),
+    buttons(
+      button(yes, () => close(true), { class: "strong", autofocus: true }),
+      button(no, () => close(false)),
+    ),
   ]);
 }

@@ -11,29 +11,96 @@ import { cutBefore } from "./strip.js";
 import { itemOf, lookAt, pickUp, visibleTiles } from "./tiles.js";
 
 const HELP = [
-  ["Photos", [["← → ↑ ↓", "walk"], ["Space", "select; with Shift from the last one"], ["Enter", "look at it in full"], ["1 – 9", "move to the group with that key"], ["M", "move to…"], ["G", "new group of them"], ["X", "not this: it does not belong here"], ["A", "set aside"], ["K", "known class…"], ["B", "cut before it, in the strip"]]],
-  ["Groups", [["[ ]", "the group before, the next"], ["N", "name"], ["C", "check its photos page by page"], ["S", "split"], ["V", "choose; then J"], ["J", "merge the chosen ones"], ["E", "accept"]]],
-  ["Question", [["Y", "same"], ["D", "different"], ["U", "skip"]]],
-  ["Everything", [["Z", "undo (also Ctrl Z)"], ["Shift Z", "redo (also Ctrl Y)"], ["T", "next view: groups, strip, map"], ["Esc", "clear the selection"], ["?", "this help"]]],
+  [
+    "Photos",
+    [
+      ["← → ↑ ↓", "walk"],
+      ["Space", "select; with Shift from the last one"],
+      ["Enter", "look at it in full"],
+      ["1 – 9", "move to the group with that key"],
+      ["M", "move to…"],
+      ["G", "new group of them"],
+      ["X", "not this: it does not belong here"],
+      ["A", "set aside"],
+      ["K", "known class…"],
+      ["B", "cut before it, in the strip"],
+    ],
+  ],
+  [
+    "Groups",
+    [
+      ["[ ]", "the group before, the next"],
+      ["N", "name"],
+      ["C", "check its photos page by page"],
+      ["S", "split"],
+      ["V", "choose; then J"],
+      ["J", "merge the chosen ones"],
+      ["E", "accept"],
+    ],
+  ],
+  [
+    "Question",
+    [
+      ["Y", "same"],
+      ["D", "different"],
+      ["U", "skip"],
+    ],
+  ],
+  [
+    "Everything",
+    [
+      ["Z", "undo (also Ctrl Z)"],
+      ["Shift Z", "redo (also Ctrl Y)"],
+      ["T", "next view: groups, strip, map"],
+      ["Esc", "clear the selection"],
+      ["?", "this help"],
+    ],
+  ],
 ];
 
 let letters = localStorage.getItem("letters") !== "off";
 
 export function help() {
-  return ask("Keys", (close) => {
-    const box = el("input", { type: "checkbox", id: "letters", onchange: () => {
-      letters = box.checked;
-      localStorage.setItem("letters", letters ? "on" : "off");
-    } });
-    box.checked = letters;
-    return [
-      el("div", { class: "help" }, ...HELP.map(([name, rows]) =>
-        el("section", {}, el("h3", {}, name), el("dl", {}, ...rows.map(([key, text]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text))))))),
-      el("p", { class: "quiet" }, "Letters act on the selected photos, or on the one in focus; those for groups on the group in focus. Photos can be dragged to a group, too."),
-      el("p", {}, box, el("label", { for: "letters" }, " Letters are shortcuts")),
-      buttons(button("Close", () => close(null), { key: "Esc", autofocus: true, class: "strong" })),
-    ];
-  }, { class: "wide" });
+  return ask(
+    "Keys",
+    (close) => {
+      const box = el("input", {
+        type: "checkbox",
+        id: "letters",
+        onchange: () => {
+          letters = box.checked;
+          localStorage.setItem("letters", letters ? "on" : "off");
+        },
+      });
+      box.checked = letters;
+      return [
+        el(
+          "div",
+          { class: "help" },
+          ...HELP.map(([name, rows]) =>
+            el(
+              "section",
+              {},
+              el("h3", {}, name),
+              el(
+                "dl",
+                {},
+                ...rows.map(([key, text]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text))),
+              ),
+            ),
+          ),
+        ),
+        el(
+          "p",
+          { class: "quiet" },
+          "Letters act on the selected photos, or on the one in focus; those for groups on the group in focus. Photos can be dragged to a group, too.",
+        ),
+        el("p", {}, box, el("label", { for: "letters" }, " Letters are shortcuts")),
+        buttons(button("Close", () => close(null), { key: "Esc", autofocus: true, class: "strong" })),
+      ];
+    },
+    { class: "wide" },
+  );
 }
 
 const focusedGroup = () => {
@@ -107,10 +174,11 @@ const LETTERS = {
   n: () => onGroup(nameGroup),
   c: () => onGroup(checkGroup),
   s: () => onGroup(splitGroup),
-  v: () => onGroup((group) => {
-    toggle(selection.groups, group);
-    picked();
-  }),
+  v: () =>
+    onGroup((group) => {
+      toggle(selection.groups, group);
+      picked();
+    }),
   j: () => merge([...selection.groups]),
   e: () => onGroup((group) => accept([group])),
   y: () => answer(true),
@@ -135,14 +203,20 @@ export function listen() {
     else if (control || event.altKey) done = false;
     else if (key.startsWith("Arrow") && !event.target.closest("[role=tablist]")) walk(key);
     else if (key === "Enter" && itemOf(event.target) !== null)
-      lookAt(itemOf(event.target), visibleTiles(event.target.closest(".tiles, .row") ?? document).map((one) => Number(one.dataset.item)));
+      lookAt(
+        itemOf(event.target),
+        visibleTiles(event.target.closest(".tiles, .row") ?? document).map((one) => Number(one.dataset.item)),
+      );
     else if (key === " " && itemOf(event.target) !== null) pickUp(itemOf(event.target), event);
     else if (key === "Escape") clearSelection();
     else if (key === "?") help();
-    else if (letters && /^[1-9]$/.test(key)) onPhotos((items) => {
-      const group = keyedGroup(Number(key));
-      return group === undefined ? notify(`No group has the key ${key}.`, { bad: true }) : act("move", { items, group });
-    });
+    else if (letters && /^[1-9]$/.test(key))
+      onPhotos((items) => {
+        const group = keyedGroup(Number(key));
+        return group === undefined
+          ? notify(`No group has the key ${key}.`, { bad: true })
+          : act("move", { items, group });
+      });
     else if (letters && LETTERS[key]) LETTERS[key]();
     else if (letters && key.length === 1 && !event.shiftKey && LETTERS[key.toLowerCase()]) LETTERS[key.toLowerCase()]();
     else done = false;

@@ -13,14 +13,23 @@ export function showMap(view) {
     view.replaceChildren(el("p", { class: "empty" }, "This discovery has no map: discover again to get one."));
     return;
   }
-  const canvas = el("canvas", { class: "map", role: "img", "aria-label": "Map of the photos. All that can be done here can be done among the groups, too." });
-  const mode = button("Lasso", () => {
-    lasso = !lasso;
-    mode.setAttribute("aria-pressed", String(lasso));
-    hint.textContent = hints();
-    canvas.classList.toggle("lasso", lasso);
-  }, { id: "lasso", "aria-pressed": String(lasso) });
-  const hints = () => (lasso ? "Draw around photos to select them; hold Shift to add." : "Click a photo to look at it.");
+  const canvas = el("canvas", {
+    class: "map",
+    role: "img",
+    "aria-label": "Map of the photos. All that can be done here can be done among the groups, too.",
+  });
+  const mode = button(
+    "Lasso",
+    () => {
+      lasso = !lasso;
+      mode.setAttribute("aria-pressed", String(lasso));
+      hint.textContent = hints();
+      canvas.classList.toggle("lasso", lasso);
+    },
+    { id: "lasso", "aria-pressed": String(lasso) },
+  );
+  const hints = () =>
+    lasso ? "Draw around photos to select them; hold Shift to add." : "Click a photo to look at it.";
   const hint = el("span", { class: "quiet" }, hints());
   canvas.classList.toggle("lasso", lasso);
   view.replaceChildren(el("div", { class: "sorting" }, mode, hint), canvas);
@@ -57,7 +66,17 @@ export function showMap(view) {
         pen.fill();
         if (image.complete && image.naturalWidth) {
           const side = Math.min(image.naturalWidth, image.naturalHeight);
-          pen.drawImage(image, (image.naturalWidth - side) / 2, (image.naturalHeight - side) / 2, side, side, x - radius, y - radius, 2 * radius, 2 * radius);
+          pen.drawImage(
+            image,
+            (image.naturalWidth - side) / 2,
+            (image.naturalHeight - side) / 2,
+            side,
+            side,
+            x - radius,
+            y - radius,
+            2 * radius,
+            2 * radius,
+          );
         }
       } else {
         pen.arc(x, y, radius, 0, 7);

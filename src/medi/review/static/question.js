@@ -12,11 +12,20 @@ let folded = false;
 export const current = () => store.questions.find((one) => !skipped.has(`${one.a}-${one.b}`)) ?? null;
 
 function side(item, both) {
-  const where = store.groupOf.has(item) ? title(store.groupOf.get(item)) : store.items[item].known ?? "on its own";
+  const where = store.groupOf.has(item) ? title(store.groupOf.get(item)) : (store.items[item].known ?? "on its own");
   return el(
     "figure",
     {},
-    el("button", { type: "button", class: "look", "aria-label": `Look at ${baseName(store.items[item].path)} in full`, onclick: () => lookAt(item, both) }, picture(item)),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "look",
+        "aria-label": `Look at ${baseName(store.items[item].path)} in full`,
+        onclick: () => lookAt(item, both),
+      },
+      picture(item),
+    ),
     el("figcaption", {}, el("bdi", { dir: "auto" }, printable(where))),
   );
 }
@@ -30,10 +39,14 @@ export function showQuestion() {
   if (fresh === key && section.childElementCount) return;
   const had = section.contains(document.activeElement) ? document.activeElement.dataset.answer : null;
   key = fresh;
-  const fold = button(folded ? "Show" : "Hide", () => {
-    folded = !folded;
-    showQuestion();
-  }, { class: "bare", "aria-expanded": String(!folded) });
+  const fold = button(
+    folded ? "Show" : "Hide",
+    () => {
+      folded = !folded;
+      showQuestion();
+    },
+    { class: "bare", "aria-expanded": String(!folded) },
+  );
   const head = el("div", { class: "head" }, el("h2", { id: "question-title" }, "Same or different?"), fold);
   if (folded) return section.replaceChildren(head);
   section.replaceChildren(
@@ -45,7 +58,11 @@ export function showQuestion() {
       button("Same", () => answer(true), { key: "Y", class: "strong", dataset: { answer: "same" } }),
       button("Different", () => answer(false), { key: "D", class: "strong", dataset: { answer: "different" } }),
       button("Skip", skip, { key: "U", dataset: { answer: "skip" } }),
-      el("p", { class: "quiet" }, `The computer’s guess: ${percent(now.probability)} same. No other answer would settle as much.`),
+      el(
+        "p",
+        { class: "quiet" },
+        `The computer’s guess: ${percent(now.probability)} same. No other answer would settle as much.`,
+      ),
     ),
   );
   if (had) section.querySelector(`[data-answer="${had}"]`)?.focus({ preventScroll: true });

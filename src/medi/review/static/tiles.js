@@ -32,7 +32,12 @@ export function tile(item) {
     element = el(
       "div",
       { class: "tile", dataset: { item } },
-      el("button", { type: "button", class: "pick", tabindex: "-1", draggable: "true" }, picture(item, "thumb", { loading: "lazy" }), el("span", { class: "sure" })),
+      el(
+        "button",
+        { type: "button", class: "pick", tabindex: "-1", draggable: "true" },
+        picture(item, "thumb", { loading: "lazy" }),
+        el("span", { class: "sure" }),
+      ),
       el("button", { type: "button", class: "zoom", tabindex: "-1", "aria-hidden": "true", title: "Look at it" }, "⤢"),
     );
     tiles.set(item, element);
@@ -61,7 +66,8 @@ export const itemOf = (element) => {
   return found ? Number(found.dataset.item) : null;
 };
 
-export const visibleTiles = (root = document) => [...root.querySelectorAll(".tile")].filter((one) => one.offsetParent !== null);
+export const visibleTiles = (root = document) =>
+  [...root.querySelectorAll(".tile")].filter((one) => one.offsetParent !== null);
 
 export function pickUp(item, event) {
   if (event?.shiftKey && lastPicked !== null) {
@@ -88,7 +94,7 @@ export function lookAt(item, among) {
     const now = store.items[all[at]];
     image.src = photo(now.id, "full");
     image.alt = baseName(now.path);
-    const where = store.groupOf.has(now.id) ? title(store.groupOf.get(now.id)) : now.known ?? "on its own";
+    const where = store.groupOf.has(now.id) ? title(store.groupOf.get(now.id)) : (now.known ?? "on its own");
     caption.replaceChildren(
       el("bdi", {}, printable(now.path)),
       ` · ${printable(where)} · ${percent(now.confidence)} sure`,
