@@ -1,8 +1,9 @@
 """The simulated person of benchmarks/review.py."""
 
 import numpy as np
-import review as benchmark
 from reviews import made_up_review, toy_pool
+
+import review as benchmark
 
 
 def test_answers_put_a_wrong_grouping_right(tmp_path):

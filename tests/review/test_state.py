@@ -161,6 +161,17 @@ def test_what_was_said_reaches_the_pool(review):
     assert said.aside == {2}
 
 
+def test_a_class_that_the_pool_does_not_know_is_no_group_to_it(tmp_path):
+    pool = toy_pool()
+    review = made_up_review(tmp_path, pool)
+    (tmp_path / "known" / "new class").mkdir()
+    again = Review(read_folder(review.folder.path), pool)
+    state = act(again, "known", items=[0], name="new class")
+    assert state["items"][0]["known"] == "new class"
+    assert pool.said[-1].known == {}
+    assert pool.said[-1].aside == {0}
+
+
 @pytest.mark.parametrize(
     ("action", "arguments"),
     [
@@ -225,7 +236,7 @@ REQUESTS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(REQUESTS, min_size=50, max_size=50), st.booleans())
 def test_fifty_actions_and_their_undos_end_where_they_began(requests, learning):
     with TemporaryDirectory() as folder:

@@ -65,7 +65,9 @@ class Regrouped(Protocol):
 class Pool(Protocol):
     """A pool of n items that can be grouped again."""
 
-    names: tuple[str, ...]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The known classes that it was grouped with."""
 
     def __len__(self) -> int: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,17 @@ _SETTLED = 1000
 
 def regroup(draft: Draft, pool: Pool) -> NDArray[np.int64]:
     """Group again and change the draft; what it was about stays exactly as said. Returns samples, few enough."""
-    found = pool.regroup(draft.links(), np.array(draft.groups, dtype=np.int64))
+    found = sampled(draft, pool)
     adopt(draft, found)
     return thinned(found.samples)
+
+
+def sampled(draft: Draft, pool: Pool) -> Regrouped:
+    """Group a pool under what was said; of classes that it does not know, all it is told is that they are no group."""
+    links, names = draft.links(), set(pool.names)
+    known = {item: name for item, name in links.known.items() if name in names}
+    links = replace(links, known=known, aside=links.aside | (links.known.keys() - known.keys()))
+    return pool.regroup(links, np.array(draft.groups, dtype=np.int64))
 
 
 def thinned(samples: NDArray[np.int64]) -> NDArray[np.int64]:

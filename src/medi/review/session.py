@@ -21,7 +21,7 @@ from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
 from medi.review.pool import Pool, load_pool
 from medi.review.questions import questions
-from medi.review.regrouping import belonging_to, moved_items, regroup, thinned
+from medi.review.regrouping import belonging_to, moved_items, regroup, sampled, thinned
 from medi.review.requests import RefusedError, group_of, whole
 from medi.review.setting import Setting, call_group, photos
 from medi.review.shown import shown
@@ -235,8 +235,7 @@ class Review:
         if self.pool is None or not self.live:
             return self._samples[1] if self._samples else None
         if self._samples is None or self._samples[0] is not state:
-            found = self.pool.regroup(Draft(state).links(), np.array(state.groups, dtype=np.int64))
-            self._samples = state, thinned(found.samples)
+            self._samples = state, thinned(sampled(Draft(state), self.pool).samples)
         return self._samples[1]
 
     def _questions(self, state: State) -> tuple[tuple[int, int, float], ...]:
