@@ -70,7 +70,8 @@ def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
             draft.place(part, new[-1])
     anchors = [draft.anchor(part) for part in parts]
     draft.apart(combinations(anchors, 2), "split")
-    return f"Split {call_group(draft, group)} into {len(parts)}: the new ones are {_listed(map(str, new))}."
+    verb = "is" if len(new) == 1 else "are"
+    return f"Split {call_group(draft, group)} into {len(parts)}: new {verb} {_listed(map(str, new))}."
 
 
 def split_parts(draft: Draft, group: int, parts: Any, setting: Setting) -> list[list[int]]:

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from medi.discovery.result import DOUBTFUL_BELOW
+from medi.review.constraints import bundles
 from medi.review.draft import Draft
 from medi.review.pool import Pool, Regrouped
 
 CLEARLY = 0.05
 """How much more probable another group must be before an item moves: less is noise of the samples."""
+BY_ITSELF = 0.3
+"""What a group without other items is worth to one that may leave it or begin it."""
 MOST_SAMPLES = 64
 _SETTLED = 1000
 """Weight of an item that a person settled when new groups are recognised as old ones."""
@@ -43,39 +46,64 @@ def thinned(samples: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def adopt(draft: Draft, found: Regrouped) -> None:
-    """Take over the places and the confidence of items that are free to change."""
-    held = draft.held()
+    """Take over the places and the confidence of items that are free to change.
+
+    Items that a person put somewhere stay there. Items that were only said to be the same move together or not at all.
+    """
+    held, placed, of = draft.held(), _placed(draft), bundles(draft.words)
     number = recognise(draft, found.labels, held)
-    shown = np.array(draft.groups)
-    wanted = np.array([number.get(label, -1) for label in found.labels])
+    shown, wanted = np.array(draft.groups), np.array([number.get(label, -1) for label in found.labels])
     samples = thinned(found.samples)
-    now, then = belonging(samples, shown), belonging(samples, wanted)
+    now = belonging(samples, shown)
     apart: dict[int, set[int]] = defaultdict(set)
     for word in draft.words:
         if not word.same:
             apart[word.a].add(word.b)
             apart[word.b].add(word.a)
-    for item, kind in enumerate(found.kinds):
-        if item in held:
-            if draft.confidence[item] < 1 and wanted[item] == shown[item]:
-                draft.confidence[item] = _rounded(found.confidence[item])
-            continue
-        moves = item not in draft.touched
-        if moves and kind == "known" and (item, found.known[item]) not in draft.refused:
-            moves = draft.known[item] == found.known[item] or found.confidence[item] >= DOUBTFUL_BELOW
+    units: dict[int, list[int]] = defaultdict(list)
+    for item in range(len(shown)):
+        if item not in placed:
+            units[of.get(item, -1 - item)].append(item)
+        elif draft.confidence[item] < 1 and wanted[item] == shown[item]:
+            draft.confidence[item] = _rounded(found.confidence[item])
+    for unit in units.values():
+        first = unit[0]
+        kind, sure, name = found.kinds[first], found.confidence[first], found.known[first]
+        here, there = int(shown[first]), int(wanted[first])
+        if kind == "known" and (first, name) not in draft.refused:
+            moves = draft.known[first] == name or (sure >= DOUBTFUL_BELOW and len(unit) == 1)
+            place = -1, name
+        elif kind == "alone" and (here >= 0 or draft.known[first]):
+            moves, place = sure >= DOUBTFUL_BELOW and len(unit) == 1, (-1, "")
+        elif kind == "novel" and there != here:
+            gain = _tie(samples, unit, wanted == there) - _tie(samples, unit, shown == here)
+            moves, place = here < 0 or gain >= CLEARLY, (there, "")
+            moves = moves and not any(draft.groups[other] == there for item in unit for other in apart[item])
+        else:
+            moves, place = kind != "known", (draft.groups[first], draft.known[first])
+        for item in unit:
             if moves:
-                draft.groups[item], draft.known[item] = -1, found.known[item]
-        elif moves and kind == "alone" and (draft.groups[item] >= 0 or draft.known[item]):
-            moves = found.confidence[item] >= DOUBTFUL_BELOW
-            if moves:
-                draft.groups[item], draft.known[item] = -1, ""
-        elif moves and kind == "novel" and wanted[item] != draft.groups[item]:
-            moves = shown[item] < 0 or then[item] >= now[item] + CLEARLY
-            moves = moves and not any(draft.groups[other] == wanted[item] for other in apart[item])
-            if moves:
-                draft.groups[item], draft.known[item] = int(wanted[item]), ""
-        draft.confidence[item] = _rounded(found.confidence[item] if moves else min(now[item], found.confidence[item]))
+                draft.groups[item], draft.known[item] = place
+            draft.confidence[item] = _rounded(sure if moves else min(now[item], sure))
     _number_new(draft)
+
+
+def _placed(draft: Draft) -> set[int]:
+    """Items that stay where they are: a person put them there, or they belong together with one that was put."""
+    put = draft.aside | draft.marked | draft.touched
+    put |= {item for word in draft.words if word.same and word.why != "answer" for item in (word.a, word.b)}
+    of = bundles(draft.words)
+    roots = {of[item] for item in put if item in of}
+    return put | {item for item, root in of.items() if root in roots}
+
+
+def _tie(samples: NDArray[np.int64], unit: Sequence[int], members: NDArray[np.bool_]) -> float:
+    """How probable it is that items which are together belong to a group's other items."""
+    others = members.copy()
+    others[list(unit)] = False
+    if not others.any():
+        return BY_ITSELF
+    return float((samples[:, others] == samples[:, [unit[0]]]).mean())
 
 
 def recognise(draft: Draft, labels: Sequence[int], held: set[int]) -> dict[int, int]:

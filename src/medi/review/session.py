@@ -161,7 +161,8 @@ class Review:
             if moved := moved_items(draft, direct):
                 note["moved"] = moved
                 note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
-            asked = questions(samples, draft.groups, draft.words, frozenset(draft.aside | draft.marked))
+            settled = frozenset(draft.aside | draft.marked)
+            asked = questions(samples, draft.groups, draft.words, settled, draft.confidence, self.pool.split)
         elif before.questions:
             asked = _still_open(before.questions, draft)
         after = draft.finish(asked, note)
@@ -246,7 +247,9 @@ class Review:
         if key not in self._asked:
             samples = self._samples_of(state)
             settled = state.aside | state.marked
-            self._asked[key] = () if samples is None else questions(samples, state.groups, state.words, settled)
+            if samples is None or self.pool is None:
+                return ()
+            self._asked[key] = questions(samples, state.groups, state.words, settled, state.confidence, self.pool.split)
         return self._asked[key]
 
 
