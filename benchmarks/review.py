@@ -9,8 +9,8 @@ clicks   a mixed pool of photos in FOLDER (one subfolder a class): 10 novel clas
          4, … until the first "no", then half as many). A click is a confirmed page or a photo marked as "not this";
          what is labelled is what was confirmed, and its precision is stated.
 
-Each draw runs `medi discover` with its defaults and then the review itself, as the page does. Needs CIFAR-100
-(`medi data fetch cifar100`).
+Each draw runs `medi discover` (with --only-novel for answers, whose pool holds nothing else) and then the review
+itself, as the page does. Needs CIFAR-100 (`medi data fetch cifar100`).
 """
 
 from __future__ import annotations
@@ -134,11 +134,11 @@ def draw_folder(source: Path, folder: Path, seed: int) -> dict[str, str]:
     return truth
 
 
-def review_of(folder: Path, seed: int) -> Any:
+def review_of(folder: Path, seed: int, *, only_novel: bool) -> Any:
     """Discover, and open the review."""
     out = folder / "out"
     folders = "--known", folder / "known", "--novel", folder / "novel", "--out", out
-    run_medi("discover", *folders, "--seed", seed, environment={})
+    run_medi("discover", *folders, "--seed", seed, *["--only-novel"] * only_novel, environment={})
     return opened(out)
 
 
@@ -164,7 +164,7 @@ def main(parser: Parser) -> None:
                 truth: Mapping[str, Any] = (
                     draw_cifar(folder, seed) if part == "answers" else draw_folder(options.flowers, folder, seed)
                 )
-                with review_of(folder, seed) as review:
+                with review_of(folder, seed, only_novel=part == "answers") as review:
                     simulate = answer_questions if part == "answers" else check_groups
                     found = simulate(review, in_order(review, truth))  # type: ignore[operator]
             print(part, seed, found, flush=True)
