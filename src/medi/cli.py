@@ -17,6 +17,7 @@ from medi.data.commands import app as data_app
 from medi.discovery.commands import assign, discover
 from medi.errors import STOPPED, InputError, LostError
 from medi.licence import WEIGHTS
+from medi.review.commands import accept, export, review
 from medi.runtime.ray_option import RayCommand
 from medi.theory.commands import app as theory_app
 
@@ -36,6 +37,9 @@ app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
 app.command(cls=RayCommand)(discover)
 app.command(cls=RayCommand)(assign)
+app.command()(review)
+app.command()(accept)
+app.command()(export)
 app.add_typer(theory_app, name="theory")
 
 

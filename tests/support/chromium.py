@@ -113,9 +113,32 @@ class Browser:
         self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
-    def press(self, key: str) -> None:
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_KEYS[key])
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """A key by its name, or a character."""
+        more = {"modifiers": 8} if shift else {}
+        if len(key) == 1:
+            code = ord(key.upper()) if key.isalnum() or key == " " else 0
+            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key, windowsVirtualKeyCode=code, **more)
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code, **more)
+            return
+        text = {"text": "\r"} if key == "Enter" else {}  # without it, a key press submits no form
+        down = "keyDown" if text else "rawKeyDown"
+        for kind in (down, "keyUp"):
+            also = text if kind == down else {}
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=_KEYS[key], **also, **more
+            )
+
+    def type(self, text: str) -> None:
+        """Text into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def wait_until(self, script: str, patience: float = 10.0) -> None:
+        """Until an expression on the page is true."""
+        deadline = time.monotonic() + patience
+        while not self.run(f"Boolean({script})"):
+            assert time.monotonic() < deadline, f"not within {patience:.0f} s: {script}"
+            time.sleep(0.02)
 
     def screenshot(self, path: Path) -> None:
         """The whole page, however long, as a PNG."""

@@ -100,8 +100,14 @@ def decoding() -> Iterator[None]:
         Image.MAX_IMAGE_PIXELS = limit
 
 
-def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
+def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False, longest: int = PREVIEW) -> Photo:
     """Read the photo in an open file; inside `decoding()`.
+
+    Args:
+        file: The file.
+        cut: The part of the photo that is wanted.
+        preview: Whether to make one of the whole photo.
+        longest: Its longer side in pixels.
 
     Raises:
         UnreadableError: It is no photo, or a damaged or an excessively large one.
@@ -109,12 +115,12 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
     pixels = None
     try:
         if raw.called_raw(file):
-            photo = _read_raw(file, cut, preview)
+            photo = _read_raw(file, cut, preview, longest)
             if photo is not None:
                 return photo
         pixels = _stated(file)
         with Image.open(file, formats=FORMATS if pixels is None else BOXED) as image:
-            return _read(image, cut, preview, pixels or 0)
+            return _read(image, cut, preview, longest, pixels or 0)
     except UnreadableError:
         raise
     except UnidentifiedImageError as error:
@@ -127,42 +133,42 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False) -> Photo:
         raise UnreadableError(f"cut short or damaged ({_one_line(error)})") from error
 
 
-def _read(image: Image.Image, cut: Cut, preview: bool, pixels: int = 0) -> Photo:
+def _read(image: Image.Image, cut: Cut, preview: bool, longest: int, pixels: int = 0) -> Photo:
     """Decode a photo that was opened; `pixels`: how many are decoded at least, where only a part of them is shown."""
     width, height = image.size
     if image.format in ("JPEG", "MPO"):  # HEIC would decode a thumbnail here, before its size is checked
-        image.draft(None, _needed(image.size, cut))
+        image.draft(None, _needed(image.size, cut, longest))
     decoded = max(pixels, image.size[0] * image.size[1])
     if decoded > LARGEST or width * height > LARGEST_JPEG:
         raise _too_many(width, height)
     with _LARGE if decoded >= ALONE else nullcontext():
-        return _reduced(image, cut, preview)
+        return _reduced(image, cut, preview, longest)
 
 
-def _read_raw(file: BinaryIO, cut: Cut, preview: bool) -> Photo | None:
+def _read_raw(file: BinaryIO, cut: Cut, preview: bool, longest: int) -> Photo | None:
     """A raw photo; None for a file of another kind that only has the name of one."""
     if not raw.can_read_raw():
         raise UnreadableError(raw.CURE)
     with raw.opened(file) as photo:
         if photo is None:
             return None
-        width, height = _needed(photo.size, cut)
+        width, height = _needed(photo.size, cut, longest)
         image = photo.camera_jpeg((min(width, photo.size[0]), min(height, photo.size[1])))
         if image is not None:
-            return _read(image, cut, preview)
+            return _read(image, cut, preview, longest)
         if photo.pixels > LARGEST:
             raise _too_many(*photo.size)
         with _LARGE if photo.pixels >= ALONE else nullcontext():
             half = 2 * width <= photo.size[0] and 2 * height <= photo.size[1]
-            return _reduced(photo.developed(half=half), cut, preview)
+            return _reduced(photo.developed(half=half), cut, preview, longest)
 
 
-def _needed(size: tuple[int, int], cut: Cut) -> tuple[int, int]:
+def _needed(size: tuple[int, int], cut: Cut, longest: int) -> tuple[int, int]:
     """The width and height at which a photo must be decoded.
 
     They are enough for a preview even where none is asked for, so that the pixels of a photo do not depend on that.
     """
-    scale = max(cut.side / (cut.fraction * min(size)), PREVIEW / max(size))
+    scale = max(cut.side / (cut.fraction * min(size)), longest / max(size))
     return math.ceil(scale * size[0]), math.ceil(scale * size[1])
 
 
@@ -210,14 +216,14 @@ def _sizes(file: BinaryIO, start: int, end: int, kinds: Sequence[bytes]) -> Iter
         start += max(length, 8)
 
 
-def _reduced(image: Image.Image, cut: Cut, preview: bool) -> Photo:
+def _reduced(image: Image.Image, cut: Cut, preview: bool, longest: int) -> Photo:
     image.load()
     turn = None if image.format == "HEIF" else _UPRIGHT.get(_orientation(image))  # HEIC is turned as it is decoded
     middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut), cut.filter)
     small = None
     if preview:
         width, height = image.size
-        scale = min(1.0, PREVIEW / max(width, height))
+        scale = min(1.0, longest / max(width, height))
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
         small = _turned(_resized(image, size, (0, 0, width, height), cut.filter), turn)
     # The middle square stays in the middle when a photo is turned, so the small square is turned, not the photo.

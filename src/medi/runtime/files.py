@@ -170,10 +170,13 @@ def append_to_journal(path: Path, row: Mapping[str, Any]) -> None:
 
     What a killed process left of a line is cut off first; a whole last line that only lacks its newline is kept.
     """
-    line = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        line = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:  # names that are no Unicode, as file names may be
+        line = (json.dumps(row, allow_nan=False) + "\n").encode()
     with input_errors(path, "write"), path.open("a+b") as file:
         _mend_last_line(file)
-        file.write(line.encode())
+        file.write(line)
         file.flush()
         os.fsync(file.fileno())
 

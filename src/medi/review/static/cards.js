@@ -1,0 +1,220 @@
+// The groups as cards, in order of doubt; then known classes and photos on their own.
+
+import { act } from "./api.js";
+import { button, count, el, hue, percent, printable } from "./dom.js";
+import { accept, checkGroup, nameGroup, splitGroup } from "./dialogs.js";
+import { changed, others, picked, selection, sortBy, store, toggle } from "./store.js";
+import { tile } from "./tiles.js";
+
+const FEW = 18;
+const CARDS = 40;
+const opened = new Set(); // cards that show all their photos
+let shownCards = CARDS;
+let order = "doubt";
+
+export function showGroups(view) {
+  const { known, alone } = others();
+  const cards = store.order.slice(0, shownCards).map((id, place) => groupCard(store.byId.get(id), place));
+  const parts = [toolbar(), el("div", { class: "cards" }, ...cards)];
+  if (store.order.length > shownCards) {
+    const rest = count(store.order.length - shownCards, "more group");
+    const more = button(
+      `Show ${rest}`,
+      () => {
+        shownCards += CARDS;
+        changed();
+      },
+      { class: "more" },
+    );
+    parts.push(more);
+    new IntersectionObserver(
+      (entries, observer) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        shownCards += CARDS;
+        changed();
+      },
+      { rootMargin: "1000px" },
+    ).observe(more);
+  }
+  if (!store.groups.length)
+    parts.push(el("p", { class: "empty" }, "No group is left. Undo, or make one of photos below."));
+  if (known.size) {
+    parts.push(
+      el("h2", {}, "Known classes"),
+      el("p", { class: "quiet" }, "Photos that look like classes you know. Reject those that do not belong."),
+    );
+    parts.push(
+      el("div", { class: "cards" }, ...[...known].map(([name, items]) => otherCard(`known:${name}`, name, items))),
+    );
+  }
+  if (alone.length) {
+    parts.push(
+      el("h2", {}, "On their own"),
+      el("p", { class: "quiet" }, "Photos that resemble nothing else, and those you set aside."),
+    );
+    parts.push(el("div", { class: "cards" }, otherCard("alone", "", alone)));
+  }
+  view.replaceChildren(...parts);
+}
+
+function toolbar() {
+  const select = el("select", { id: "order", onchange: (event) => sortBy((order = event.target.value)) });
+  for (const [value, label] of [
+    ["doubt", "most doubtful first"],
+    ["size", "largest first"],
+    ["name", "by name"],
+  ])
+    select.append(el("option", { value, selected: value === order }, label));
+  return el(
+    "div",
+    { class: "sorting" },
+    el("label", { for: "order" }, "Groups, "),
+    select,
+    el("span", { class: "quiet" }, " A photo with ✓ is settled by you; dashed ones are doubtful."),
+  );
+}
+
+function photos(key, items) {
+  const all = opened.has(key) || items.length <= FEW + 2;
+  const shown = all ? items : items.slice(0, FEW);
+  const grid = el("div", { class: "tiles", role: "group", "aria-label": "Photos" }, ...shown.map(tile));
+  if (!all)
+    grid.append(
+      button(
+        `All ${items.length}`,
+        () => {
+          opened.add(key);
+          changed();
+        },
+        { class: "all", "aria-label": `Show all ${items.length} photos` },
+      ),
+    );
+  return grid;
+}
+
+function groupCard(group, place) {
+  const number = group.id;
+  const doubtful = group.items.filter((item) => store.items[item].confidence < 2 / 3 && !store.items[item].held).length;
+  const chosen = selection.groups.has(number);
+  const waiting = group.items.filter((item) => store.items[item].accepted === undefined).length;
+  const heading = el(
+    "h3",
+    { id: `group-${number}-title` },
+    el("span", { class: "badge", title: `Group ${number}` }, el("span", { class: "unseen" }, "Group "), String(number)),
+    group.name
+      ? el("bdi", { class: "name", dir: "auto" }, printable(group.name))
+      : el("span", { class: "name unnamed" }, "no name yet"),
+  );
+  return el(
+    "article",
+    {
+      class: `card${chosen ? " chosen" : ""}`,
+      hue: hue(number),
+      dataset: { group: number },
+      "aria-labelledby": `group-${number}-title`,
+      tabindex: "-1",
+    },
+    el(
+      "header",
+      {},
+      heading,
+      place < 9
+        ? el(
+            "kbd",
+            { class: "place", title: `Key ${place + 1} moves photos here`, "aria-hidden": "true" },
+            String(place + 1),
+          )
+        : null,
+      el(
+        "p",
+        { class: "facts" },
+        `${count(group.items.length, "photo")} · ${percent(group.confidence)} sure`,
+        doubtful ? ` · ${doubtful} doubtful` : "",
+      ),
+      el(
+        "div",
+        { class: "card-tools" },
+        button(group.name ? "Rename" : "Name", () => nameGroup(number), {
+          key: "N",
+          "aria-describedby": `group-${number}-title`,
+        }),
+        button("Check", () => checkGroup(number), { key: "C", title: "Confirm its photos page by page" }),
+        button("Split", () => splitGroup(number), { key: "S", disabled: group.items.length < 2 }),
+        button(
+          chosen ? "Chosen" : "Choose",
+          () => {
+            toggle(selection.groups, number);
+            picked();
+          },
+          { key: "V", "aria-pressed": String(chosen), title: "Choose groups to merge them" },
+        ),
+        group.name && waiting ? button("Accept", () => accept([number]), { key: "E" }) : null,
+        group.name && !waiting ? el("span", { class: "done" }, "accepted") : null,
+      ),
+    ),
+    photos(number, group.items),
+  );
+}
+
+function otherCard(key, name, items) {
+  return el(
+    "article",
+    { class: "card other", dataset: { other: key }, tabindex: "-1" },
+    name
+      ? el(
+          "header",
+          {},
+          el("h3", {}, el("bdi", { class: "name", dir: "auto" }, printable(name))),
+          el("p", { class: "facts" }, count(items.length, "photo")),
+        )
+      : null,
+    photos(key, items),
+  );
+}
+
+// The nine groups that keys move photos to, as the cards stand.
+export const keyedGroup = (digit) => store.order[digit - 1];
+
+export function dropInto(view) {
+  let over = null;
+  const target = (event) => event.target.closest?.(".card[data-group]");
+  view.addEventListener("dragstart", (event) => {
+    const item = Number(event.target.closest?.(".tile")?.dataset.item);
+    if (Number.isNaN(item)) return;
+    const items = selection.items.has(item) ? [...selection.items] : [item];
+    event.dataTransfer.setData("application/x-medi", JSON.stringify(items));
+    event.dataTransfer.effectAllowed = "move";
+  });
+  view.addEventListener("dragover", (event) => {
+    const card = target(event);
+    if (!card || !event.dataTransfer.types.includes("application/x-medi")) return;
+    event.preventDefault();
+    over?.classList.remove("over");
+    over = card;
+    card.classList.add("over");
+  });
+  view.addEventListener("dragend", () => over?.classList.remove("over"));
+  view.addEventListener("drop", (event) => {
+    const card = target(event);
+    over?.classList.remove("over");
+    if (!card) return;
+    event.preventDefault();
+    act("move", {
+      items: JSON.parse(event.dataTransfer.getData("application/x-medi")),
+      group: Number(card.dataset.group),
+    });
+  });
+}
+
+export const refreshChoice = (view) => {
+  for (const card of view.querySelectorAll(".card[data-group]")) {
+    const chosen = selection.groups.has(Number(card.dataset.group));
+    card.classList.toggle("chosen", chosen);
+    const control = card.querySelector("[aria-pressed]:not(.pick)");
+    if (control) {
+      control.setAttribute("aria-pressed", String(chosen));
+      control.firstChild.textContent = chosen ? "Chosen" : "Choose";
+    }
+  }
+};

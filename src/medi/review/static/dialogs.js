@@ -1,0 +1,269 @@
+// Dialogs: name, split with a preview, where to, known class, accept.
+
+import { act, getJson, notify } from "./api.js";
+import { ask, button, buttons, confirm, count, el, hue, printable } from "./dom.js";
+import { others, pool, store, title } from "./store.js";
+import { picture } from "./tiles.js";
+
+export { checkGroup } from "./check.js";
+
+// A name with type-ahead, known classes first; one that is taken offers what was probably meant.
+export async function nameGroup(group) {
+  const now = store.byId.get(group);
+  if (!now) return;
+  const names = [...new Set([...pool.known, ...store.groups.map((one) => one.name).filter(Boolean)])];
+  const name = await ask(`Name group ${group}`, (close) => {
+    const input = el("input", {
+      id: "name",
+      type: "text",
+      list: "names",
+      maxlength: "200",
+      autocomplete: "off",
+      dir: "auto",
+      autofocus: true,
+    });
+    input.value = now.name ?? "";
+    const form = el(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: (event) => {
+          event.preventDefault();
+          close(input.value.trim());
+        },
+      },
+      el("div", { class: "samples" }, ...now.items.slice(0, 6).map((item) => picture(item))),
+      el("label", { for: "name" }, "What is it?"),
+      input,
+      el("datalist", { id: "names" }, ...names.map((one) => el("option", { value: one }))),
+      el("p", { class: "quiet" }, "Its sure photos will stay together. Leave it empty to take the name away."),
+      buttons(
+        el("button", { type: "submit", class: "strong" }, "Save"),
+        button("Cancel", () => close(null)),
+      ),
+    );
+    return [form];
+  });
+  if (name === null || name === (now.name ?? "")) return;
+  const same = (one) => one.toLocaleLowerCase() === name.toLocaleLowerCase();
+  const twin = store.groups.find((one) => one.id !== group && one.name && same(one.name));
+  const known = pool.known.find(same);
+  if (
+    name &&
+    twin &&
+    (await confirm(
+      "That name is taken",
+      `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`,
+      "Merge them",
+      "Keep both",
+    ))
+  )
+    await act("merge", { groups: [twin.id, group] });
+  else if (
+    name &&
+    known &&
+    (await confirm(
+      "A class you know",
+      `“${printable(known)}” is a known class. Are these ${count(now.items.length, "photo")} of it?`,
+      "Mark them as it",
+      "Only name the group",
+    ))
+  )
+    await act("known", { items: now.items, name: known });
+  else await act("name", { group, name });
+}
+
+export async function splitGroup(group) {
+  const now = store.byId.get(group);
+  if (!now || now.items.length < 2) return;
+  const most = Math.min(now.items.length, 12);
+  let parts = 2;
+  const preview = el("div", { class: "parts", "aria-live": "polite" });
+  const choice = el("div", { class: "numbers", role: "group", "aria-label": "Parts" });
+  const show = async (wanted) => {
+    parts = wanted;
+    for (const one of choice.children) {
+      one.setAttribute("aria-pressed", String(Number(one.textContent) === parts));
+      if (Number(one.textContent) === parts && choice.contains(document.activeElement)) one.focus();
+    }
+    preview.replaceChildren(el("p", { class: "quiet" }, "Looking…"));
+    try {
+      const found = await getJson(`/api/split?group=${group}&parts=${wanted}`);
+      if (wanted !== parts) return;
+      preview.replaceChildren(
+        ...found.parts.map((items, index) =>
+          el(
+            "section",
+            {},
+            el("h3", {}, `Part ${index + 1}: ${count(items.length, "photo")}`),
+            el(
+              "div",
+              { class: "samples" },
+              ...items.slice(0, 14).map((item) => picture(item)),
+              items.length > 14 ? `+ ${items.length - 14}` : "",
+            ),
+          ),
+        ),
+      );
+    } catch (error) {
+      preview.replaceChildren(el("p", {}, error.message));
+    }
+  };
+  for (let number = 2; number <= most; number += 1)
+    choice.append(button(String(number), () => show(number), { autofocus: number === 2 }));
+  show(2);
+  const go = await ask(
+    `Split ${printable(title(group))}`,
+    (close, dialog) => {
+      dialog.addEventListener("keydown", (event) => {
+        const digit = Number(event.key);
+        if (digit >= 2 && digit <= most) show(digit);
+        else if (event.key === "Enter" && choice.contains(event.target)) close(true);
+        else return;
+        event.preventDefault();
+      });
+      return [
+        el("p", {}, "Into how many parts?"),
+        choice,
+        preview,
+        buttons(
+          button("Split", () => close(true), { class: "strong", key: "Enter" }),
+          button("Cancel", () => close(null)),
+        ),
+      ];
+    },
+    { class: "wide" },
+  );
+  if (go) await act("split", { group, parts });
+}
+
+// A list that is filtered as one types; arrows and Enter choose.
+function choose(heading, options) {
+  return ask(heading, (close) => {
+    const input = el("input", {
+      type: "search",
+      id: "filter",
+      autofocus: true,
+      autocomplete: "off",
+      role: "combobox",
+      "aria-controls": "options",
+      "aria-expanded": "true",
+      dir: "auto",
+    });
+    const list = el("ul", { id: "options", role: "listbox", "aria-label": heading });
+    let at = 0;
+    let shown = [];
+    const mark = () => {
+      [...list.children].forEach((one, index) => one.setAttribute("aria-selected", String(index === at)));
+      const now = list.children[at];
+      if (now) input.setAttribute("aria-activedescendant", now.id);
+      now?.scrollIntoView({ block: "nearest" });
+    };
+    const fill = () => {
+      const text = input.value.toLocaleLowerCase();
+      shown = options.filter((one) => one.label.toLocaleLowerCase().includes(text)).slice(0, 200);
+      at = 0;
+      list.replaceChildren(
+        ...shown.map((one, index) =>
+          el(
+            "li",
+            { id: `option-${index}`, role: "option", hue: one.hue, onclick: () => close(one.value) },
+            one.item === undefined ? el("span", { class: "sign", "aria-hidden": "true" }, one.sign) : picture(one.item),
+            el("span", {}, el("bdi", { dir: "auto" }, one.label), el("small", {}, one.more)),
+          ),
+        ),
+      );
+      mark();
+    };
+    input.addEventListener("input", fill);
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "ArrowDown") at = Math.min(at + 1, shown.length - 1);
+      else if (event.key === "ArrowUp") at = Math.max(at - 1, 0);
+      else if (event.key === "Enter") close(shown[at]?.value ?? null);
+      else return;
+      event.preventDefault();
+      mark();
+    });
+    fill();
+    return [
+      el("label", { for: "filter", class: "unseen" }, "Filter"),
+      input,
+      list,
+      buttons(button("Cancel", () => close(null))),
+    ];
+  });
+}
+
+export async function choosePlace(items) {
+  if (!items.length) return;
+  const groups = store.order.map((id) => store.byId.get(id));
+  const place = await choose(`Where do ${count(items.length, "photo")} belong?`, [
+    ...groups.map((one) => ({
+      value: { group: one.id },
+      label: printable(title(one.id)),
+      more: count(one.items.length, "photo"),
+      item: one.items[0],
+      hue: hue(one.id),
+    })),
+    { value: { fresh: true }, label: "New group", more: "of these photos", sign: "+" },
+    { value: { aside: true }, label: "No group", more: "set them aside", sign: "–" },
+    ...pool.known.map((name) => ({ value: { name }, label: printable(name), more: "known class", sign: "★" })),
+  ]);
+  if (!place) return;
+  if (place.fresh) await act("group", { items });
+  else if (place.aside) await act("aside", { items });
+  else if (place.name !== undefined) await act("known", { items, name: place.name });
+  else await act("move", { items, group: place.group });
+}
+
+export async function chooseKnown(items) {
+  if (!items.length) return;
+  if (!pool.known.length) return notify("There are no known classes.", { bad: true });
+  const near = items.map((item) => store.items[item].nearest).filter(Boolean);
+  const first = (name) => -near.filter((one) => one === name).length;
+  const names = [...pool.known].sort((a, b) => first(a) - first(b) || a.localeCompare(b));
+  const have = others().known;
+  const name = await choose(
+    "Which known class?",
+    names.map((one) => ({
+      value: { one },
+      label: printable(one),
+      more: first(one) ? "the most similar" : "",
+      item: have.get(one)?.[0],
+      sign: "★",
+    })),
+  );
+  if (name) await act("known", { items, name: name.one });
+}
+
+export async function accept(groups) {
+  const ready = store.groups.filter((one) => one.name && (!groups || groups.includes(one.id)));
+  const waiting = ready
+    .map((one) => [one, one.items.filter((item) => store.items[item].accepted !== one.name).length])
+    .filter(([, size]) => size);
+  const marked = groups ? [] : store.items.filter((item) => item.known && item.held && item.accepted !== item.known);
+  if (!waiting.length && !marked.length)
+    return notify("Name a group first: then its photos can be accepted.", { bad: true });
+  const go = await ask("Make them known classes", (close) => [
+    el(
+      "p",
+      {},
+      "Copies of these photos go into folders of ",
+      el("bdi", {}, printable(pool.into)),
+      ". The next discovery of this pool leaves them out.",
+    ),
+    el(
+      "ul",
+      { class: "list" },
+      ...waiting.map(([one, size]) =>
+        el("li", {}, el("bdi", { dir: "auto" }, printable(one.name)), `: ${count(size, "photo")}`),
+      ),
+      marked.length ? el("li", {}, `${count(marked.length, "photo")} that you marked as known classes`) : null,
+    ),
+    buttons(
+      button("Accept", () => close(true), { class: "strong", autofocus: true }),
+      button("Cancel", () => close(null)),
+    ),
+  ]);
+  if (go) await act("accept", groups ? { groups } : {});
+}

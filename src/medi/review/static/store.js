@@ -1,0 +1,88 @@
+// What the server last said, and what is selected. Everything shown follows from these.
+
+export const pool = { folder: "", known: [], into: "", live: true, version: "", order: [], positions: null };
+
+export const store = {
+  seq: -1,
+  groups: [],
+  items: [],
+  question: null,
+  questions: [],
+  note: null,
+  undo: "",
+  redo: "",
+  groupOf: new Map(), // item → group
+  byId: new Map(), // group number → group
+  order: [], // group numbers as the cards stand
+  moved: new Set(), // items that the last action moved
+};
+
+export const selection = { items: new Set(), groups: new Set() };
+
+const listeners = [];
+export const onChange = (listener) => listeners.push(listener);
+export const changed = () => listeners.forEach((listener) => listener());
+const pickers = [];
+export const onPick = (listener) => pickers.push(listener); // only what is selected changed
+export const picked = () => pickers.forEach((listener) => listener());
+
+export function take(state, undo, redo) {
+  Object.assign(store, state, { undo, redo });
+  store.groupOf = new Map();
+  store.byId = new Map();
+  for (const group of store.groups) {
+    group.items.sort((a, b) => store.items[b].confidence - store.items[a].confidence || a - b);
+    store.byId.set(group.id, group);
+    for (const item of group.items) store.groupOf.set(item, group.id);
+  }
+  store.moved = new Set(store.note?.moved ?? []);
+  // Cards keep their places while a person works; new ones come first, where they are seen.
+  const known = new Set(store.order);
+  const fresh = store.groups.filter((group) => !known.has(group.id));
+  fresh.sort((a, b) => a.confidence - b.confidence || a.id - b.id);
+  store.order = [...fresh.map((group) => group.id), ...store.order.filter((id) => store.byId.has(id))];
+  for (const item of selection.items) if (!store.items[item]) selection.items.delete(item);
+  for (const id of selection.groups) if (!store.byId.has(id)) selection.groups.delete(id);
+  changed();
+}
+
+const ORDERS = {
+  doubt: (a, b) => a.confidence - b.confidence || a.id - b.id,
+  size: (a, b) => b.items.length - a.items.length || a.id - b.id,
+  name: (a, b) => (a.name ?? "\uffff").localeCompare(b.name ?? "\uffff") || a.id - b.id,
+};
+
+export function sortBy(order) {
+  store.order = [...store.groups].sort(ORDERS[order]).map((group) => group.id);
+  changed();
+}
+
+export const title = (id) => store.byId.get(id)?.name ?? `Group ${id}`;
+
+// Photos of each known class, and photos on their own.
+export function others() {
+  const known = new Map();
+  const alone = [];
+  for (const item of store.items) {
+    if (item.kind === "alone") alone.push(item.id);
+    else if (item.kind === "known") {
+      if (!known.has(item.known)) known.set(item.known, []);
+      known.get(item.known).push(item.id);
+    }
+  }
+  for (const items of known.values()) items.sort((a, b) => store.items[b].confidence - store.items[a].confidence);
+  return { known: new Map([...known].sort(([a], [b]) => a.localeCompare(b))), alone };
+}
+
+export function toggle(set, value, on = !set.has(value)) {
+  if (on) set.add(value);
+  else set.delete(value);
+}
+
+export function clearSelection() {
+  selection.items.clear();
+  selection.groups.clear();
+  picked();
+}
+
+export const photo = (item, size = "thumb") => `/photo/${item}?size=${size}&v=${pool.version}`;

@@ -1,0 +1,134 @@
+// A photo on the page: pick it, drag it, or look at it in full.
+
+import { ask, baseName, button, buttons, count, el, percent, printable } from "./dom.js";
+import { photo, picked, selection, store, title, toggle } from "./store.js";
+
+export const DOUBTFUL = 2 / 3;
+const tiles = new Map();
+let lastPicked = null;
+
+function describe(item) {
+  const one = store.items[item];
+  const parts = [baseName(one.path), `${percent(one.confidence)} sure`];
+  if (one.held) parts.push("settled by you");
+  if (one.accepted) parts.push(`accepted as ${printable(one.accepted)}`);
+  if (store.moved.has(item)) parts.push("just moved");
+  return parts.join(", ");
+}
+
+export function picture(item, size = "thumb", attributes = {}) {
+  const image = el("img", { src: photo(item, size), alt: "", decoding: "async", draggable: "false", ...attributes });
+  image.addEventListener("error", () => {
+    image.classList.add("gone");
+    image.alt = "moved or deleted";
+  });
+  return image;
+}
+
+// The one element of a photo; it is made when it is first shown, and moves from card to card.
+export function tile(item) {
+  let element = tiles.get(item);
+  if (!element) {
+    element = el(
+      "div",
+      { class: "tile", dataset: { item } },
+      el(
+        "button",
+        { type: "button", class: "pick", tabindex: "-1", draggable: "true" },
+        picture(item, "thumb", { loading: "lazy" }),
+        el("span", { class: "sure" }),
+      ),
+      el("button", { type: "button", class: "zoom", tabindex: "-1", "aria-hidden": "true", title: "Look at it" }, "⤢"),
+    );
+    tiles.set(item, element);
+  }
+  update(element, item);
+  return element;
+}
+
+function update(element, item) {
+  const one = store.items[item];
+  const pick = element.firstChild;
+  const chosen = selection.items.has(item);
+  element.classList.toggle("picked", chosen);
+  element.classList.toggle("doubtful", one.confidence < DOUBTFUL && !one.held);
+  element.classList.toggle("held", one.held === true);
+  element.classList.toggle("moved", store.moved.has(item));
+  element.classList.toggle("accepted", one.accepted !== undefined);
+  pick.setAttribute("aria-pressed", String(chosen));
+  pick.setAttribute("aria-label", describe(item));
+  pick.title = describe(item);
+  pick.lastChild.textContent = one.held ? "✓" : percent(one.confidence);
+}
+
+export const itemOf = (element) => {
+  const found = element?.closest?.(".tile");
+  return found ? Number(found.dataset.item) : null;
+};
+
+export const visibleTiles = (root = document) =>
+  [...root.querySelectorAll(".tile")].filter((one) => one.offsetParent !== null);
+
+export function pickUp(item, event) {
+  if (event?.shiftKey && lastPicked !== null) {
+    const all = visibleTiles(document.getElementById("view")).map((one) => Number(one.dataset.item));
+    const [from, to] = [all.indexOf(lastPicked), all.indexOf(item)].sort((a, b) => a - b);
+    if (from >= 0) all.slice(from, to + 1).forEach((one) => selection.items.add(one));
+    else selection.items.add(item);
+  } else toggle(selection.items, item);
+  lastPicked = item;
+  picked();
+}
+
+export function refreshTiles(root) {
+  for (const element of root.querySelectorAll(".tile")) update(element, Number(element.dataset.item));
+}
+
+// The whole photo, with its neighbours to the left and right.
+export function lookAt(item, among) {
+  const all = among?.length ? among : [item];
+  let at = Math.max(0, all.indexOf(item));
+  const image = el("img", { alt: "", class: "whole" });
+  const caption = el("p", { class: "caption", "aria-live": "polite" });
+  const show = () => {
+    const now = store.items[all[at]];
+    image.src = photo(now.id, "full");
+    image.alt = baseName(now.path);
+    const where = store.groupOf.has(now.id) ? title(store.groupOf.get(now.id)) : (now.known ?? "on its own");
+    caption.replaceChildren(
+      el("bdi", {}, printable(now.path)),
+      ` · ${printable(where)} · ${percent(now.confidence)} sure`,
+      now.nearest ? ` · nearest known class: ${printable(now.nearest)}` : "",
+    );
+  };
+  const step = (by) => {
+    at = (at + by + all.length) % all.length;
+    show();
+  };
+  show();
+  return ask(
+    "Photo",
+    (close, dialog) => {
+      dialog.addEventListener("keydown", (event) => {
+        if (event.key === "ArrowRight") step(1);
+        else if (event.key === "ArrowLeft") step(-1);
+        else if (event.key === " ") pickUp(all[at]);
+        else return;
+        event.preventDefault();
+      });
+      return [
+        image,
+        caption,
+        buttons(
+          button("‹ Before", () => step(-1), { disabled: all.length < 2 }),
+          button("Next ›", () => step(1), { disabled: all.length < 2 }),
+          button("Select", () => pickUp(all[at]), { key: "Space" }),
+          button("Close", () => close(null), { key: "Esc", autofocus: true }),
+        ),
+      ];
+    },
+    { class: "photo", hideTitle: true },
+  );
+}
+
+export const countPhotos = (items) => count(items.length ?? items.size, "photo");

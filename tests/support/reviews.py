@@ -1,0 +1,134 @@
+"""Made-up discoveries to review: photos of plain colours, and a pool that groups points under links."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from sklearn.cluster import AgglomerativeClustering
+
+from medi.review.discovery_folder import read_folder
+from medi.review.pool import Links
+from medi.review.session import Review
+
+HEADER = ("path", "kind", "cluster", "known", "confidence", "nearest_known")
+
+
+@dataclass
+class Regrouped:
+    kinds: tuple
+    labels: tuple
+    known: tuple
+    confidence: tuple
+    samples: np.ndarray
+
+
+@dataclass
+class ToyPool:
+    """Points on a plane: the nearest anchor of what was said decides, and noise makes the samples."""
+
+    points: np.ndarray
+    labels: np.ndarray
+    names: tuple[str, ...] = ("rose", "tulip")
+    said: list[Links] = field(default_factory=list)
+    draws: int = 20
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def regroup(self, links: Links, start=None) -> Regrouped:
+        """Every group at its mean; free points go to the nearest group that nothing keeps them out of."""
+        self.said.append(links)
+        labels = np.array(self.labels if start is None else start, dtype=np.int64)
+        for item in (*links.aside, *links.known):
+            labels[item] = -1
+        together = {i for pair in links.together for i in pair}
+        numbers = [g for g in np.unique(labels) if g >= 0]
+        if numbers:
+            means = np.array([self.points[labels == g].mean(0) for g in numbers])
+            distances = ((self.points[:, None] - means[None]) ** 2).sum(-1)
+            for a, b in links.apart:
+                for one, other in ((a, b), (b, a)):
+                    if labels[other] >= 0:
+                        distances[one, numbers.index(labels[other])] = np.inf
+            for item in range(len(labels)):
+                if item not in together and item not in links.aside and item not in links.known:
+                    best = int(np.argmin(distances[item]))
+                    labels[item] = numbers[best] if distances[item, best] < 4 else -1
+        generator = np.random.default_rng(0)
+        samples = []
+        for _ in range(self.draws):
+            sample = np.where(labels < 0, 1000 + np.arange(len(labels)), labels)
+            flips = generator.random(len(labels)) < 0.2
+            sample[flips] = generator.choice(labels[labels >= 0], flips.sum()) if (labels >= 0).any() else 0
+            samples.append(sample)
+        kinds = tuple(
+            "known" if i in links.known else "novel" if labels[i] >= 0 else "alone" for i in range(len(labels))
+        )
+        known = tuple(links.known.get(i, "") for i in range(len(labels)))
+        return Regrouped(kinds, tuple(labels.tolist()), known, (0.8,) * len(labels), np.array(samples))
+
+    def split(self, items: Sequence[int], parts: int) -> np.ndarray:
+        return AgglomerativeClustering(parts).fit_predict(self.points[list(items)])
+
+    def order(self) -> np.ndarray:
+        return np.argsort(self.points[:, 0] + 10 * self.points[:, 1], kind="stable")
+
+    def positions(self) -> np.ndarray:
+        low, high = self.points.min(0), self.points.max(0)
+        return (self.points - low) / np.maximum(high - low, 1e-9)
+
+
+def toy_pool(sizes: Sequence[int] = (6, 5, 4), known: int = 2, alone: int = 2, seed: int = 0) -> ToyPool:
+    """Heaps of points, each a group; then points of known classes, and points far from everything."""
+    generator = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    centres = 5 * np.column_stack([np.arange(len(sizes)), np.arange(len(sizes)) % 2])
+    heaps = centres[labels] + generator.normal(0, 0.4, (len(labels), 2))
+    others = 50 + 9 * generator.random((known + alone, 2))
+    return ToyPool(np.concatenate([heaps, others]), np.concatenate([labels, np.full(known + alone, -1)]))
+
+
+def write_discovery(
+    folder: Path, pool: ToyPool, *, paths: Sequence[str] = (), known: int = 2, photos: bool = True, size: int = 24
+) -> Path:
+    """The files that `medi discover` writes, and photos in one colour a group."""
+    out, novel, classes = folder / "out", folder / "novel", folder / "known"
+    names = list(paths) or [f"{number:03}.jpg" for number in range(len(pool))]
+    out.mkdir(parents=True)
+    novel.mkdir()
+    for name in pool.names:
+        (classes / name).mkdir(parents=True)
+    generator = np.random.default_rng(1)
+    first_known = int((pool.labels >= 0).sum())
+    with (out / "clusters.csv").open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEADER)
+        for item, (name, label) in enumerate(zip(names, pool.labels.tolist(), strict=True)):
+            is_known = first_known <= item < first_known + known
+            kind = "novel" if label >= 0 else "known" if is_known else "alone"
+            sure = 0.5 + 0.5 * generator.random()
+            row = [name, kind, label if label >= 0 else "", pool.names[0] if is_known else "", f"{sure:.4f}"]
+            writer.writerow([*row, pool.names[item % len(pool.names)]])
+            if photos:
+                (novel / name).parent.mkdir(parents=True, exist_ok=True)
+                colour = tuple(int(c) for c in np.random.default_rng(label + 2).integers(60, 200, 3))
+                picture = Image.new("RGB", (size, size * 3 // 4), colour)
+                picture.putpixel((item % size, 0), (item % 256, 255, 0))
+                picture.save(novel / name, "JPEG" if name.endswith((".jpg", ".jpeg")) else None)
+    facts = {"arguments": {"known": str(classes), "novel": str(novel), "out": str(out)}, "groups": [], "n_classes": 0}
+    (out / "discovery.json").write_text(json.dumps(facts))
+    return out
+
+
+def made_up_review(folder: Path, pool: ToyPool | None = None, *, learning: bool = True, **options) -> Review:
+    pool = pool or toy_pool()
+    return Review(read_folder(write_discovery(folder, pool, **options)), pool if learning else None)
+
+
+def act(review: Review, action: str, **arguments) -> dict:
+    review.act({"seq": review.history.seq, "action": action, **arguments})
+    return review.state()
