@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 
+from medi.discovery.accepted import group_names
 from medi.discovery.model_folder import load_model, with_features
 from medi.discovery.output import write_csv
 from medi.discovery.parallel_encoding import encode_together, on_ray, warn_of_lost
+from medi.discovery.recogniser import Guess
 from medi.discovery.recognition import NONE_RATE
 from medi.errors import InputError
 from medi.photos.cache import PhotoCache
@@ -84,6 +86,7 @@ def run_assign(
         return None
     remove_leftovers(out.parent, escape(out.name))
     kinds, skipped, computed = Counter[str](), list(found.skipped), 0
+    names = group_names(model)
 
     def rows() -> Iterator[tuple[str, ...]]:
         nonlocal computed
@@ -91,10 +94,10 @@ def run_assign(
             skipped.extend(shard.skipped)
             computed += shard.computed
             for path, answer in zip(shard.paths, recogniser.recognise(shard.arrays, none_rate), strict=True):
-                kinds[answer.kind] += 1
-                guesses = (answer, answer.second)
+                guesses = _named(answer, names), _named(answer.second, names)
+                kinds[guesses[0].kind] += 1
                 cells = [cell for guess in guesses for cell in (guess.kind, guess.label, f"{guess.confidence:.4f}")]
-                yield path, *cells, MEANING[answer.kind]
+                yield path, *cells, MEANING[guesses[0].kind]
         if not kinds:
             bad = skipped[len(found.skipped)]
             raise InputError(
@@ -106,6 +109,13 @@ def run_assign(
     if together:
         warn_of_lost(computed, reporter)
     return Assigned(kinds, skipped)
+
+
+def _named(guess: Guess, names: Mapping[int, str]) -> Guess:
+    """A group that a person accepted is a known class by its name."""
+    if guess.kind == "novel" and int(guess.label) in names:
+        return Guess("known", names[int(guess.label)], guess.confidence)
+    return guess
 
 
 def _shards(found: Found, encoder: Encoder, reporter: Reporter) -> Iterator[EncodedPhotos]:

@@ -75,11 +75,12 @@ def discover(
     from medi.discovery.run import Arguments, run_discover
     from medi.photos.encoders import DEFAULT
     from medi.report.page import render
+    from medi.review.carry_over import carry_over
 
     source = None if features else DEFAULT if encoder is None else encoder
     given = tuple(features or ())
     arguments = Arguments(known, novel, out, wanted, method, source, seed, device, export, given, only_novel)
-    facts = run_discover(arguments, render, _reporter(), force=force, ray=ray, verbose=verbose)
+    facts = run_discover(arguments, render, _reporter(), carry=carry_over, force=force, ray=ray, verbose=verbose)
     if facts is None:  # the first rank prints
         return
     if as_json:

@@ -285,6 +285,11 @@ def _by_method(
     return _judged(replace(found, grouped=replace(found.grouped, labels=changed), count=count), wanted)
 
 
+def _known_share(found: Found, already_known: int) -> float:
+    known = int((found.grouped.labels <= known_label(0)).sum()) + already_known
+    return known / (len(found.points) + already_known)
+
+
 def _figures(found: Found, learnt: Learnt, novel: Tensor, config: DiscoveryConfig) -> Figures:
     """What the verdict rests on."""
     rehearsed, spread = (None if np.isnan(value) else value for value in found.rehearsed.right)
@@ -296,7 +301,7 @@ def _figures(found: Found, learnt: Learnt, novel: Tensor, config: DiscoveryConfi
         gain_spread=learnt.choice.spread,
         distance=distance_from_known(learnt.choice.splits, novel),
         overlap=largest_overlap(learnt.stages[:2]),
-        known_share=float((found.grouped.labels <= known_label(0)).mean()),
+        known_share=_known_share(found, config.already_known),
         low=found.count.low,
         k=found.count.k,
         high=found.count.high,

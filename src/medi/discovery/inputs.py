@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -38,6 +38,7 @@ class Inputs:
         warnings: Plain sentences about what looks like a mistake.
         computed: How many photos had to be encoded, because the cache did not have them.
         thumbnails: Where thumbnails of the novel photos are kept.
+        already_known: The class of each novel photo that is a known photo as well, by path; they are left out.
     """
 
     known: ImageSet
@@ -46,6 +47,7 @@ class Inputs:
     warnings: tuple[str, ...]
     computed: int
     thumbnails: PhotoCache
+    already_known: Mapping[str, str]
 
 
 def find_folders(known: Path, novel: Path) -> Folders:
@@ -88,8 +90,26 @@ def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Input
         for item in (*folder.skipped, *photos.skipped)
     ]
     warnings = (*_class_warnings(found, classes), *_same_photos(known, classes, novel))
+    computed = known.computed + novel.computed
+    novel, already_known = _leave_out(novel, known, classes, unlabelled.root)
     known_set = ImageSet(known.arrays, labels, tuple(names))
-    return Inputs(known_set, novel, tuple(skipped), warnings, known.computed + novel.computed, thumbnails)
+    return Inputs(known_set, novel, tuple(skipped), warnings, computed, thumbnails, already_known)
+
+
+def _leave_out(
+    novel: EncodedPhotos, known: EncodedPhotos, classes: Sequence[str], root: Path
+) -> tuple[EncodedPhotos, dict[str, str]]:
+    """The novel photos whose content is not that of a known one, and the class of each of the others."""
+    class_of_digest = dict(zip(known.digests, classes, strict=True))
+    pairs = list(zip(novel.paths, novel.digests, strict=True))
+    left_out = {path: class_of_digest[digest] for path, digest in pairs if digest in class_of_digest}
+    if not left_out:
+        return novel, {}
+    kept = [place for place, (path, _) in enumerate(pairs) if path not in left_out]
+    if not kept:
+        raise InputError(f"every photo in --novel {root} is in --known too: there is nothing left to sort.")
+    paths, digests = [novel.paths[i] for i in kept], [novel.digests[i] for i in kept]
+    return replace(novel, arrays=novel.arrays[torch.tensor(kept)], paths=paths, digests=digests), left_out
 
 
 def _read_both(
@@ -132,7 +152,8 @@ def _same_photos(known: EncodedPhotos, classes: Sequence[str], novel: EncodedPho
         if digest in class_of_digest
     ]
     if both:
-        yield f"the same photo is in known and in novel: {_some(both)}; take it out of one of them."
+        one = len(both) == 1
+        yield f"{len(both)} novel photo{' is' if one else 's are'} in known too: {_some(both)}; left out."
     if twice:
         yield f"the same photo is in two known classes: {_some(twice)}; take it out of one of them."
     if again := sum(count - 1 for count in Counter(novel.digests).values()):

@@ -27,7 +27,7 @@ from medi.discovery.result import Discovery
 from medi.errors import InputError
 from medi.runtime.files import input_errors, make_folder, write_atomically, written_atomically
 
-CLUSTERS, DISCOVERY, REPORT = "clusters.csv", "discovery.json", "report.html"
+CLUSTERS, DISCOVERY, REPORT, REVIEW = "clusters.csv", "discovery.json", "report.html", "review.jsonl"
 MODEL, GROUPS = "model", "groups"
 UNFINISHED = "unfinished"
 ARGUMENTS, TRAINING, RESULTS, REPLACED = "arguments.json", "training", "results", "replaced"
@@ -134,7 +134,7 @@ def _move_results(out: Path) -> bool:
                 shutil.rmtree(unfinished / REPLACED, ignore_errors=True)
                 (out / MODEL).rename(unfinished / REPLACED)
             (results / MODEL).rename(out / MODEL)
-        for name in (CLUSTERS, REPORT, DISCOVERY):
+        for name in (CLUSTERS, REVIEW, REPORT, DISCOVERY):
             if (results / name).exists():
                 (results / name).replace(out / name)
     return True

@@ -38,6 +38,8 @@ Thumbnails = Callable[[Sequence[int]], Sequence[bytes]]
 """From numbers of novel photos to a JPEG of each."""
 Render = Callable[[Discovery, Sequence[str], Thumbnails, Sequence[Skipped], str, Mapping[str, str]], str]
 """Makes a page of a discovery, the novel photos' paths, their thumbnails, skipped files, the command and facts."""
+Carry = Callable[[Path, Path], bytes | None]
+"""From an output folder and a new `clusters.csv` to the journal that keeps what was said in a review; None for none."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ def run_discover(
     render: Render,
     reporter: Reporter,
     *,
+    carry: Carry | None = None,
     force: bool = False,
     ray: str | None = None,
     verbose: bool = False,
@@ -106,6 +109,7 @@ def run_discover(
         arguments: What was asked for.
         render: Makes the report.
         reporter: Shows progress.
+        carry: Keeps what was said in a review of an earlier discovery in the same folder.
         force: Replace an earlier discovery.
         ray: Address of a Ray cluster that encodes photos.
         verbose: Say what runs the encoder, where it comes from, and its licence.
@@ -151,6 +155,8 @@ def run_discover(
     SavedPool.save(results / output.MODEL, inputs.novel.arrays, found.recogniser, discovery)
     facts = _facts(arguments, inputs, discovery, encoder, machine, seconds)
     output.write_clusters(results / output.CLUSTERS, inputs.novel.paths, discovery)
+    if carry is not None and (out / output.REVIEW).is_file():
+        write_atomically(results / output.REVIEW, carry(out, results / output.CLUSTERS) or b"")
     if arguments.export:
         facts["exported"] = output.export(out, arguments.novel, inputs.novel.paths, discovery.labels)
     page = _report(arguments, inputs, discovery, facts, render, _compared_by(encoder))
@@ -178,6 +184,7 @@ def _find(arguments: Arguments, folders: Folders, encoder: Encoder, context: Con
         augmentation=PHOTO,
         only_novel=arguments.only_novel,
         noun="picture",
+        already_known=len(inputs.already_known),
     )
     discovery, recogniser = discover_groups(inputs.known, inputs.novel.arrays, config, context)
     return _Found(inputs, discovery, recogniser, read_at)
@@ -253,6 +260,7 @@ def _facts(
             "kinds": {kind: discovery.kinds.count(kind) for kind in ("novel", "known", "alone")},
             "known_photos_found": dict(sorted(Counter(name for name in discovery.known if name).items())),
             "alone": discovery.kinds.count("alone"),
+            "already_known": dict(inputs.already_known),
             "known_classes": inputs.known.n_classes,
             "known_photos": len(inputs.known),
             "novel_photos": len(paths),

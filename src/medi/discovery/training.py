@@ -53,6 +53,7 @@ class DiscoveryConfig:
         features: What the vectors are called in reports.
         only_novel: Whether the pool holds nothing of known classes and no one-offs.
         noun: What an item is called in reports.
+        already_known: Items that were left out of the pool because they are known ones; the verdict counts them.
     """
 
     classes: int | Literal["auto"] = "auto"
@@ -64,6 +65,7 @@ class DiscoveryConfig:
     features: str = "encoder"
     only_novel: bool = True
     noun: str = "item"
+    already_known: int = 0
 
     def __post_init__(self) -> None:
         if self.classes != "auto" and (not isinstance(self.classes, int) or self.classes < 1):
