@@ -1,6 +1,6 @@
 """How long `medi discover` takes from photos to report, and what its choices of speed are worth.
 
-    python benchmarks/discover.py [--only whole,reading,…] [--threads 2] [--photos 400] [--out FILE.json]
+    python benchmarks/reading.py [--only whole,reading,…] [--threads 2] [--photos 400] [--out FILE.json]
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
          and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
@@ -147,7 +147,7 @@ def integers(draws: int = 12) -> dict[str, Any]:
             seeded = np.random.default_rng(draw)
             classes = seeded.choice(benchmark.novel.n_classes, 10, replace=False)
             items = torch.tensor(np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes]))
-            config = DiscoveryConfig(classes=10, method="kmeans", resamples=1)
+            config = DiscoveryConfig(classes=10, method="kmeans")
             groups, _ = discover_groups(found, points["novel"][items], config, Context(seed=draw))
             acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], groups.labels))
     lost = np.array(acc[DEFAULT]) - np.array(acc[INT8])

@@ -1,8 +1,8 @@
-"""What a class is: a place, and items scattered round about about it equally in all directions.
+"""What a class is: a place, and items scattered about it equally in all directions.
 
 Points are centred and scaled so that their mean squared length is 1. The places of classes have the part `share` of
 that, the scatter inside a class the rest. The evidence of a group says how much better its items fit one common place
-than one each.
+of their own than the middle of all.
 """
 
 from __future__ import annotations
