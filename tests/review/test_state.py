@@ -151,6 +151,26 @@ def test_checking_confirms_and_rejects_in_one_step(review):
     assert 5 in group_with(review.state(), 0)["items"]
 
 
+def test_checking_comes_to_an_end_whatever_is_said(review):
+    act(review, "group", items=[17])
+    act(review, "answer", a=6, b=7, same=True)
+    for group in (0, 3):
+        for _ in range(25):
+            if group not in review.history.state.members or not (waiting := review.candidates(group)):
+                break
+            yes = [waiting[0]] if waiting[0] in (*range(6), 17) else []
+            act(review, "check", group=group, yes=yes, no=[] if yes else [waiting[0]])
+        else:
+            pytest.fail("still the same photos")
+
+
+def test_a_named_group_of_one_photo_keeps_it(review):
+    act(review, "group", items=[17], name="odd one")
+    act(review, "name", group=0, name="aster")
+    state = act(review, "regroup")
+    assert group_with(state, 17)["name"] == "odd one"
+
+
 def test_what_was_said_reaches_the_pool(review):
     act(review, "answer", a=0, b=6, same=False)
     act(review, "known", items=[1], name="rose")

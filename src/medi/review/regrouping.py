@@ -90,7 +90,9 @@ def adopt(draft: Draft, found: Regrouped) -> None:
 
 def _placed(draft: Draft) -> set[int]:
     """Items that stay where they are: a person put them there, or they belong together with one that was put."""
-    put = draft.aside | draft.marked | draft.touched
+    stands = draft.anchors()
+    put = draft.aside | draft.marked | draft.touched | {stands[group] for group in draft.names if group in stands}
+    put |= {item for item, group in enumerate(draft.groups) if group >= 0 and draft.confidence[item] == 1}
     put |= {item for word in draft.words if word.same and word.why != "answer" for item in (word.a, word.b)}
     of = bundles(draft.words)
     roots = {of[item] for item in put if item in of}
@@ -152,8 +154,8 @@ def moved_items(draft: Draft, direct: Mapping[int, tuple[int, str]]) -> list[int
 
 
 def _rounded(value: float) -> float:
-    """Two digits: more would be noise, and journals full of it."""
-    return round(min(1.0, max(0.0, float(value))), 2)
+    """Two digits: more would be noise, and journals full of it; only a person is entirely sure."""
+    return round(min(0.99, max(0.0, float(value))), 2)
 
 
 def belonging_to(samples: NDArray[np.int64], members: Sequence[int]) -> NDArray[np.float64]:

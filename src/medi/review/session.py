@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from medi.errors import InputError
 from medi.review import accept as accepting
 from medi.review.actions import ACTIONS, split_parts
-from medi.review.constraints import in_words
+from medi.review.constraints import bundles, in_words
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
 from medi.review.pool import Pool, load_pool
@@ -122,18 +122,24 @@ class Review:
             state = self.history.state
             draft = Draft(state)
             number = group_of(group, draft)
-            own = [item for item in state.members[number] if item not in state.held or state.confidence[item] < 1]
+            own = [item for item in state.members[number] if state.confidence[item] < 1]
             own.sort(key=lambda item: -state.confidence[item])
             samples = self._samples_of(state)
             if samples is None:
                 return own
             anchors = set(state.members[number])
             likely = belonging_to(samples, sorted(anchors))
-            apart = {w.a if w.b in anchors else w.b for w in state.words if not w.same and anchors & {w.a, w.b}}
+            of = bundles(state.words)
+            here = {of.get(item, item) for item in anchors}
+            pairs = [(of.get(w.a, w.a), of.get(w.b, w.b)) for w in state.words if not w.same]
+            apart = {b if a in here else a for a, b in pairs if a in here or b in here}
             others = [
                 item
                 for item in np.argsort(-likely, kind="stable").tolist()
-                if item not in anchors and item not in state.held and item not in apart and likely[item] >= LIKELY
+                if item not in anchors
+                and item not in state.held
+                and of.get(item, item) not in apart
+                and likely[item] >= LIKELY
             ]
             return own + others
 
