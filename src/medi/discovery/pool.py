@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from medi.discovery.grouping import (
     median,
     right_lines,
 )
+from medi.discovery.links import Links
 from medi.discovery.recogniser import Recogniser
 from medi.discovery.rehearsal import own_places
 from medi.discovery.representations import chunks
@@ -36,23 +37,6 @@ FILE = "pool.safetensors"
 FORMAT = "medi-pool-1"
 DRAWS = 24
 """Groupings drawn from the posterior: enough for a question, few enough for an answer within a moment."""
-
-
-@dataclass(frozen=True)
-class Links:
-    """What a person said about items of the pool, numbered as lines of clusters.csv.
-
-    Attributes:
-        together: Pairs that belong to one class.
-        apart: Pairs that belong to different classes.
-        known: The known class that an item is, by item.
-        aside: Items that are in no group.
-    """
-
-    together: tuple[tuple[int, int], ...] = ()
-    apart: tuple[tuple[int, int], ...] = ()
-    known: Mapping[int, str] = field(default_factory=dict)
-    aside: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

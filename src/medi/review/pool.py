@@ -5,37 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medi.discovery.links import Links
 from medi.discovery.result import Kind
 
+__all__ = ["Links", "Pool", "Regrouped", "load_pool"]
+
 POOL = "pool.safetensors"
-_MODULE = "medi.discovery.pool"
-
-
-@dataclass(frozen=True)
-class Links:
-    """What a person said about items of the pool, numbered as lines of clusters.csv.
-
-    Attributes:
-        together: Pairs that belong to one class.
-        apart: Pairs that belong to different classes.
-        known: The known class that an item is, by item.
-        aside: Items that are in no group.
-    """
-
-    together: tuple[tuple[int, int], ...] = ()
-    apart: tuple[tuple[int, int], ...] = ()
-    known: Mapping[int, str] = field(default_factory=dict)
-    aside: frozenset[int] = frozenset()
 
 
 class Regrouped(Protocol):
@@ -86,6 +68,8 @@ class Pool(Protocol):
 
 def load_pool(model: Path) -> Pool | None:
     """The pool saved in a folder model/; None where there is none."""
-    if not (model / POOL).is_file() or find_spec(_MODULE) is None:
+    if not (model / POOL).is_file():
         return None
-    return cast(Pool, import_module(_MODULE).SavedPool.load(model))
+    from medi.discovery.pool import SavedPool  # takes seconds to import, and much of a review needs no pool
+
+    return SavedPool.load(model)
