@@ -9,8 +9,8 @@ clicks   a mixed pool of photos in FOLDER (one subfolder a class): 10 novel clas
          4, … until the first "no", then half as many). A click is a confirmed page or a photo marked as "not this";
          what is labelled is what was confirmed, and its precision is stated.
 
-Each draw runs `medi discover` (with --only-novel for answers, whose pool holds nothing else) and then the review
-itself, as the page does. Needs CIFAR-100 (`medi data fetch cifar100`).
+Each draw runs `medi discover` (with --only-novel and the number of classes for answers) and then the review itself, as
+the page does. Needs CIFAR-100 (`medi data fetch cifar100`).
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def review_of(folder: Path, seed: int, *, only_novel: bool) -> Any:
     """Discover, and open the review."""
     out = folder / "out"
     folders = "--known", folder / "known", "--novel", folder / "novel", "--out", out
-    run_medi("discover", *folders, "--seed", seed, *["--only-novel"] * only_novel, environment={})
+    more = ["--only-novel", "--classes", NOVEL] if only_novel else []
+    run_medi("discover", *folders, "--seed", seed, *more, environment={})
     return opened(out)
 
 

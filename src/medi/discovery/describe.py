@@ -57,7 +57,13 @@ def _grouping(found: Found) -> GroupingFacts:
     rehearsed = found.rehearsed
     trust = rehearsed.trust
     return GroupingFacts(
-        rehearsed.spread, rehearsed.mistaken, trust.temperature, trust.weights, trust.most, found.only_novel
+        rehearsed.spread,
+        rehearsed.mistaken,
+        trust.temperature,
+        trust.weights,
+        trust.most,
+        found.only_novel,
+        None if found.count.candidates else found.count.k,
     )
 
 

@@ -169,7 +169,7 @@ class SavedPool:
         self, means: Floats, sizes: Ints, apart: list[tuple[int, int]], anchors: Anchors
     ) -> tuple[Ints, Floats, Ints]:
         """Labels (c,), confidence (c,) and draws (s, c) of components of items."""
-        wanted = Wanted(None, self.facts.only_novel or not len(anchors))
+        wanted = Wanted(self.facts.k, self.facts.only_novel or not len(anchors))
         if wanted.only_novel:
             anchors = Anchors.none(means.shape[1])
         branches = Branches.of(means, anchors, sizes=sizes, apart=apart)
@@ -177,10 +177,14 @@ class SavedPool:
         numbers = blurred(posterior.numbers()[0], self.facts.spread)
         possible = np.isfinite(posterior.ways[-1][0])
         numbers = np.where(possible, numbers[: len(possible)], 0.0)
-        best = Posterior.of(
-            branches, model, rates.known, singles=wanted.singles, most=len(possible) - 1, total=np.maximum
-        )
-        labels = best.best(int(np.flatnonzero(possible)[np.abs(np.flatnonzero(possible) - median(numbers)).argmin()]))
+        feasible = np.flatnonzero(possible)
+        k = int(feasible[np.abs(feasible - (self.facts.k or median(numbers))).argmin()])
+        labels = branches.tree.cut(k) if wanted.only_novel and k else np.zeros(len(means), np.int64)
+        if not wanted.only_novel or any(labels[a] == labels[b] for a, b in apart):
+            best = Posterior.of(
+                branches, model, rates.known, singles=wanted.singles, most=len(possible) - 1, total=np.maximum
+            )
+            labels = best.best(k)
         fixed = sizes > 1
         fixed[[item for pair in apart for item in pair]] = True
         labels = improve(

@@ -113,6 +113,7 @@ class GroupingFacts:
         weights: Three.
         most: Largest confidence.
         only_novel: Whether it was said that the pool holds only novel classes.
+        k: The number of groups, where it was given.
     """
 
     spread: float
@@ -121,6 +122,7 @@ class GroupingFacts:
     weights: tuple[float, float, float]
     most: float
     only_novel: bool
+    k: int | None
 
 
 @dataclass(frozen=True)
