@@ -40,7 +40,7 @@ def test_unknown_arguments_are_one_line(name, capsys, monkeypatch):
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["speed", "discover"])
+@pytest.mark.parametrize("name", ["speed", "discover", "reading"])
 def test_missing_data_is_one_line(name, tmp_path):
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--out", str(tmp_path / "out.json")]
     environment = os.environ | {"MEDI_DATA": str(tmp_path)}
@@ -60,7 +60,7 @@ def test_missing_data_is_one_line(name, tmp_path):
         ("complexity", ["--device", "abacus"], "unknown device 'abacus'"),
         ("overlap", ["--repeats", "0"], "--repeats: 0 is too small"),
         ("overlap", ["--repeats", "two"], "--repeats"),
-        ("discover", ["--only", "half"], "unknown name 'half'"),
+        ("reading", ["--only", "half"], "unknown name 'half'"),
         ("maml", ["--device", "cpu", "--network", "mlp", "--only", "abacus"], "no way has 'abacus'"),
         ("diagnose", [], "give --out"),
         ("diagnose", ["--table", "nothing.jsonl"], "nothing.jsonl has no rows"),

@@ -1,4 +1,4 @@
-"""Names of groups that a person accepted as known classes, for the model that found them."""
+"""What a person accepted as known classes: the photos, and the names of groups for the model that found them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from hashlib import sha256
 from pathlib import Path
 
 FILE, CLUSTERS = "accepted.json", "clusters.csv"
+
+
+def accepted_photos(out: Path) -> frozenset[bytes]:
+    """SHA-256 of the contents of all photos that were accepted in an output folder."""
+    try:
+        facts = json.loads((out / FILE).read_text(encoding="utf-8"))
+        return frozenset(bytes.fromhex(photo["sha256"]) for photo in facts["accepted"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
 
 
 def group_names(model: Path) -> dict[int, str]:

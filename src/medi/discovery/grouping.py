@@ -116,13 +116,12 @@ def group_points(
         numbers = posterior.numbers()[0]
         k = wanted.k if wanted.k is not None else median(blurred(numbers, spread))
         sized = _sized(model, (len(points) - known) / max(k, 1))
-        if sized == weighed:
+        if sized == weighed or wanted.k is not None:  # the size of classes matters for their number alone
             break
         weighed = sized
-    model = fitted
-    labels = _cut(points, branches, posterior, model, rates, wanted, k)
-    labels = improve(points, labels, anchors, model, rates.known, singles=wanted.singles, copies=copies)
-    return Grouped(labels, posterior, numbers, rates, model, anchors)
+    labels = _cut(points, branches, posterior, fitted, rates, wanted, k)
+    labels = improve(points, labels, anchors, fitted, rates.known, singles=wanted.singles, copies=copies)
+    return Grouped(labels, posterior, numbers, rates, fitted, anchors)
 
 
 def _sized(model: ClassModel, size: float) -> ClassModel:

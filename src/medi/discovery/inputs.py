@@ -38,7 +38,7 @@ class Inputs:
         warnings: Plain sentences about what looks like a mistake.
         computed: How many photos had to be encoded, because the cache did not have them.
         thumbnails: Where thumbnails of the novel photos are kept.
-        already_known: The class of each novel photo that is a known photo as well, by path; they are left out.
+        already_known: The class of each novel photo that was accepted as a known one, by path; they are left out.
     """
 
     known: ImageSet
@@ -68,8 +68,13 @@ def find_folders(known: Path, novel: Path) -> Folders:
     return Folders(Found(known, in_class, photos.skipped + beside, photos.subfolders), unlabelled)
 
 
-def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Inputs:
-    """Encode the photos; files that cannot be read are skipped, and a folder without any readable one is an error."""
+def read_inputs(
+    folders: Folders, encoder: Encoder, reporter: Reporter, accepted: frozenset[bytes] = frozenset()
+) -> Inputs:
+    """Encode the photos; files that cannot be read are skipped, and a folder without any readable one is an error.
+
+    Novel photos that were `accepted`, by the digests of their contents, and are in known now are left out.
+    """
     thumbnails = PhotoCache(THUMBNAILS, Silent())  # where it cannot be used, the other cache has said so
     found, unlabelled = folders.known, folders.novel
     known, novel = _read_both(found, unlabelled, encoder, thumbnails, reporter)
@@ -89,25 +94,28 @@ def read_inputs(folders: Folders, encoder: Encoder, reporter: Reporter) -> Input
         for folder, photos in ((found, known), (unlabelled, novel))
         for item in (*folder.skipped, *photos.skipped)
     ]
-    warnings = (*_class_warnings(found, classes), *_same_photos(known, classes, novel))
     computed = known.computed + novel.computed
-    novel, already_known = _leave_out(novel, known, classes, unlabelled.root)
+    novel, already_known = _leave_out(novel, known, classes, accepted, unlabelled.root)
+    warnings = (*_class_warnings(found, classes), *_same_photos(known, classes, novel))
+    if already_known:
+        warnings = (f"{len(already_known)} novel photos were accepted as known ones: left out.", *warnings)
     known_set = ImageSet(known.arrays, labels, tuple(names))
     return Inputs(known_set, novel, tuple(skipped), warnings, computed, thumbnails, already_known)
 
 
 def _leave_out(
-    novel: EncodedPhotos, known: EncodedPhotos, classes: Sequence[str], root: Path
+    novel: EncodedPhotos, known: EncodedPhotos, classes: Sequence[str], accepted: frozenset[bytes], root: Path
 ) -> tuple[EncodedPhotos, dict[str, str]]:
-    """The novel photos whose content is not that of a known one, and the class of each of the others."""
-    class_of_digest = dict(zip(known.digests, classes, strict=True))
-    pairs = list(zip(novel.paths, novel.digests, strict=True))
-    left_out = {path: class_of_digest[digest] for path, digest in pairs if digest in class_of_digest}
+    """The novel photos that were not accepted, and the class of each of the others."""
+    pairs = zip(known.digests, classes, strict=True)
+    class_of_digest = {digest: name for digest, name in pairs if digest in accepted}
+    photos = list(zip(novel.paths, novel.digests, strict=True))
+    left_out = {path: class_of_digest[digest] for path, digest in photos if digest in class_of_digest}
     if not left_out:
         return novel, {}
-    kept = [place for place, (path, _) in enumerate(pairs) if path not in left_out]
+    kept = [place for place, (path, _) in enumerate(photos) if path not in left_out]
     if not kept:
-        raise InputError(f"every photo in --novel {root} is in --known too: there is nothing left to sort.")
+        raise InputError(f"every photo in --novel {root} was accepted as a known one: there is nothing left to sort.")
     paths, digests = [novel.paths[i] for i in kept], [novel.digests[i] for i in kept]
     return replace(novel, arrays=novel.arrays[torch.tensor(kept)], paths=paths, digests=digests), left_out
 
@@ -152,8 +160,7 @@ def _same_photos(known: EncodedPhotos, classes: Sequence[str], novel: EncodedPho
         if digest in class_of_digest
     ]
     if both:
-        one = len(both) == 1
-        yield f"{len(both)} novel photo{' is' if one else 's are'} in known too: {_some(both)}; left out."
+        yield f"the same photo is in known and in novel: {_some(both)}; take it out of one of them."
     if twice:
         yield f"the same photo is in two known classes: {_some(twice)}; take it out of one of them."
     if again := sum(count - 1 for count in Counter(novel.digests).values()):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from medi import __version__
 from medi.data.facts import PHOTO
 from medi.discovery import output
+from medi.discovery.accepted import accepted_photos
 from medi.discovery.discover import MOST_GROUPED, DiscoveryConfig, discover_groups
 from medi.discovery.inputs import Folders, Inputs, find_folders, read_inputs
 from medi.discovery.model_folder import choose_encoder, save_model
@@ -167,7 +168,7 @@ def run_discover(
 
 def _find(arguments: Arguments, folders: Folders, encoder: Encoder, context: Context, *, together: bool) -> _Found:
     """Read the photos and group the novel ones."""
-    inputs = read_inputs(folders, encoder, context.reporter)
+    inputs = read_inputs(folders, encoder, context.reporter, accepted_photos(arguments.out))
     if together:
         warn_of_lost(inputs.computed, context.reporter)
     novel = len(inputs.novel.paths)
