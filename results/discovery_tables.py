@@ -118,7 +118,7 @@ def _by_set(rows: Rows, pool: str, cells: Callable[[Rows, str], Cells]) -> str:
 def _number_cells(rows: Rows, name: str) -> Cells:
     mine, before = _some(rows, name, "only"), _earlier(rows, name, "only")
     return {
-        "draws": str(len(mine)),
+        "draws": f"{len(mine)} ({len(before)})" if before else str(len(mine)),
         "within 20 %": _both(_within(mine), before and _within(before)),
         "interval holds": _both(_inside(mine), before and _inside(before)),
         "ACC": _both(_mean(mine, "acc"), _mean(before, "acc")),

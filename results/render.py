@@ -83,6 +83,7 @@ def pages() -> dict[str, dict[str, str]]:
             "mixed": discovery_tables.mixed(draws()),
             "trade": discovery_tables.trade(draws()),
         },
+        "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
         "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
         "docs/cost.md": {
@@ -91,6 +92,22 @@ def pages() -> dict[str, dict[str, str]]:
         },
         "docs/cluster.md": {"pools": script("pool").memory_table(read_json("cluster/pool"))},
     }
+
+
+def answers(facts: Mapping[str, Any]) -> str:
+    """What answers, and pages of photos, are worth to a simulated person."""
+    rows, pages = facts["answers"], facts["clicks"]
+    table = [
+        {
+            "after answers": count,
+            "ACC": f"{100 * fmean(row[count] for row in rows):.1f}",
+            "draws": str(len(rows)),
+        }
+        for count in rows[0]
+    ]
+    clicks = fmean(row["per_click"] for row in pages)
+    right = 100 * fmean(row["right"] for row in pages)
+    return f"{markdown(table)}\nPhotos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly (n = {len(pages)})."
 
 
 def views(rows: Sequence[dict[str, Any]]) -> str:
