@@ -107,7 +107,8 @@ def answers(facts: Mapping[str, Any]) -> str:
     ]
     clicks = fmean(row["per_click"] for row in pages)
     right = 100 * fmean(row["right"] for row in pages)
-    return f"{markdown(table)}\nPhotos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly (n = {len(pages)})."
+    labelled = f"Photos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly (n = {len(pages)})."
+    return f"{markdown(table)}\n{labelled}"
 
 
 def views(rows: Sequence[dict[str, Any]]) -> str:
