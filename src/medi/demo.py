@@ -102,7 +102,7 @@ def _draw(run: Run, benchmark: Benchmark, context: Context, path: Path) -> None:
         strips.append(
             Strip(
                 f"group {group + 1}",
-                f"{100 * float(clustering.confidence[0, mine].mean()):.0f} % sure",
+                f"{int(mine.sum())} drawings",
                 thumbnails(questions.bag[0, mine], questions.groups[0, mine], group),
                 thumbnails(questions.query[0, new], questions.labels[0, new], group)[:SHOWN_OF_A_GROUP],
             )

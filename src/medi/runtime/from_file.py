@@ -6,8 +6,9 @@ import importlib.util
 import sys
 from functools import cache
 from hashlib import sha256
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from medi.errors import InputError, unknown_name
@@ -44,17 +45,25 @@ def _is_own(value: Any, module: ModuleType) -> bool:
     return not isinstance(value, ModuleType)
 
 
+class _FromSource(SourceFileLoader):
+    """Runs the text itself: kept bytecode is known by second and size, which an edit may leave as they were."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the file."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 @cache
 def _imported(path: Path, digest: str) -> ModuleType:
     name = f"medi_file_{digest}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _FromSource(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     sys.path.insert(0, str(path.parent))
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
