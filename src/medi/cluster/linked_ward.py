@@ -16,7 +16,7 @@ def linked_ward(points: Floats, weights: Floats, apart: Sequence[tuple[int, int]
     """
     n = len(points)
     centres, mass, names = points.copy(), weights.astype(np.float64), np.arange(n)
-    costs = _costs(centres, mass)
+    costs, squares = _costs(centres, mass), np.square(centres).sum(1)
     barred = np.zeros((n, n), bool)
     for a, b in apart:
         barred[a, b] = barred[b, a] = True
@@ -37,7 +37,8 @@ def linked_ward(points: Floats, weights: Floats, apart: Sequence[tuple[int, int]
         total = mass[a] + mass[b]
         centres[a] = (mass[a] * centres[a] + mass[b] * centres[b]) / total
         mass[a], alive[b], names[a] = total, False, n + number
-        distance = np.square(centres - centres[a]).sum(1)
+        squares[a] = centres[a] @ centres[a]
+        distance = np.maximum(squares + squares[a] - 2 * (centres @ centres[a]), 0)
         row = np.where(alive, distance * mass * total / (mass + total), np.inf)
         row[a] = np.inf
         barred[a] |= barred[b]
