@@ -109,7 +109,7 @@ def group_points(
     weighed = model
     for _ in range(SIZE_ROUNDS):
         fitted, posterior, rates, known = estimate_rates(branches, anchors, weighed, wanted)
-        if len(anchors) and mistaken > 0 and known <= len(points) * (MARGIN * mistaken + DOUBT):
+        if len(anchors) and holds_nothing_known(known, len(points), mistaken):
             anchors = Anchors.none(points.shape[1])
             branches = Branches.of(points, anchors, copies)
             fitted, posterior, rates, known = estimate_rates(branches, anchors, weighed, wanted)
@@ -122,6 +122,11 @@ def group_points(
     labels = _cut(points, branches, posterior, fitted, rates, wanted, k)
     labels = improve(points, labels, anchors, fitted, rates.known, singles=wanted.singles, copies=copies)
     return Grouped(labels, posterior, numbers, rates, fitted, anchors)
+
+
+def holds_nothing_known(known: float, items: int, mistaken: float) -> bool:
+    """Whether hardly more of a pool look known than novel items in rehearsals did."""
+    return mistaken > 0 and known <= items * (MARGIN * mistaken + DOUBT)
 
 
 def _sized(model: ClassModel, size: float) -> ClassModel:

@@ -21,6 +21,7 @@ from medi.discovery.grouping import (
     Wanted,
     blurred,
     estimate_rates,
+    holds_nothing_known,
     median,
     right_lines,
 )
@@ -173,7 +174,11 @@ class SavedPool:
         if wanted.only_novel:
             anchors = Anchors.none(means.shape[1])
         branches = Branches.of(means, anchors, sizes=sizes, apart=apart)
-        model, posterior, rates, _ = estimate_rates(branches, anchors, self.model, wanted)
+        model, posterior, rates, known = estimate_rates(branches, anchors, self.model, wanted)
+        if len(anchors) and holds_nothing_known(known, int(sizes.sum()), self.facts.mistaken):
+            anchors = Anchors.none(means.shape[1])
+            branches = Branches.of(means, anchors, sizes=sizes, apart=apart)
+            model, posterior, rates, _ = estimate_rates(branches, anchors, self.model, wanted)
         numbers = blurred(posterior.numbers()[0], self.facts.spread)
         possible = np.isfinite(posterior.ways[-1][0])
         numbers = np.where(possible, numbers[: len(possible)], 0.0)
