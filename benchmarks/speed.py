@@ -22,7 +22,7 @@ from script import Parser, run, write_json
 
 from medi.bench.grid import REGIMES, Run
 from medi.bench.questions import draw_questions
-from medi.bench.score import score_regimes
+from medi.bench.score import ask
 from medi.data.augment import augment
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import facts_of
@@ -80,7 +80,7 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     features = (centres + 1.5 * torch.randn(way * 3, 40, width, generator=generator)).flatten(0, 1).to(device)
     labels = torch.arange(way * 3).repeat_interleave(40).to(device)
     pool = ImageSet(features, labels, tuple(map(str, range(way * 3))))
-    plan = Plan(way, SHOTS, equal_sizes=True, context=Context(device))
+    plan = Plan(way, SHOTS, context=Context(device))
     learner = KMeans(grouping=Grouping(balanced=True)).fit(pool, plan)
     benchmark = Benchmark(facts_of("glyphs"), pool, pool)
     run = Run("glyphs", "mp", "default", "uniform", way, SHOTS, "honest", "episode", 0)
@@ -88,9 +88,9 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     questions = draw_questions(benchmark, run, episodes)
     seconds: dict[str, float] = {}
     for regime in REGIMES:
-        score_regimes(learner, features, warm, [regime], seed=0, reporter=Silent())
+        ask(learner, features, warm, [regime], balance=True, seed=0, reporter=Silent())
         start = perf_counter()
-        score_regimes(learner, features, questions, [regime], seed=0, reporter=Silent())
+        ask(learner, features, questions, [regime], balance=True, seed=0, reporter=Silent())
         wait_for(device)
         seconds[regime] = perf_counter() - start
     few = max(1, episodes // 10)

@@ -73,7 +73,7 @@ class Shape:
     def plan(self, device: torch.device) -> Plan:
         """What learners are trained for."""
         sizes = (self.way, self.images * self.observations, self.images * self.queries)
-        return Plan(*sizes, BENCHMARKS["cifar10"].augmentation, equal_sizes=True, context=Context(device))
+        return Plan(*sizes, BENCHMARKS["cifar10"].augmentation, context=Context(device))
 
 
 SHAPES = {False: Shape(), True: Shape(tasks=2, inner=5, small=True)}

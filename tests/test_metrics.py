@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from medi.errors import InputError
-from medi.metrics import acc, ari, chance, nmi, score_episodes
+from medi.metrics import acc, ari, calibration_error, chance, nmi, rightly_assigned, score_episodes
 
 partitions = st.integers(1, 30).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(-3, 5), min_size=n, max_size=n) for _ in range(2)))
@@ -119,3 +119,36 @@ def test_episodes_of_a_wrong_shape_are_refused():
 def test_metrics_do_not_import_torch():
     code = "import medi.metrics, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@given(partitions)
+@settings(max_examples=100, deadline=None)
+def test_the_share_of_rightly_assigned_items_is_acc_and_each_cluster_has_one_class(partition):
+    labels, clusters = (np.array(part) for part in partition)
+    right = rightly_assigned(labels[None], clusters[None])[0]
+    assert right.mean() == pytest.approx(acc(labels, clusters))
+    for groups, others in ((labels, clusters), (clusters, labels)):
+        assert all(len(set(others[right & (groups == group)])) <= 1 for group in set(groups))
+
+
+def test_calibration_error_is_the_mean_gap_of_the_bins():
+    confidence = np.array([0.92, 0.96, 0.98, 0.31, 0.39])
+    right = np.array([True, True, False, False, True])
+    expected = (3 * abs(confidence[:3].mean() - 2 / 3) + 2 * abs(0.35 - 0.5)) / 5
+    assert calibration_error(confidence, right) == pytest.approx(expected)
+    assert calibration_error([1.0, 0.0], [True, False]) == 0
+    assert calibration_error([1.0, 1.0], [False, False]) == 1
+
+
+def test_answers_that_come_true_as_often_as_stated_are_calibrated():
+    draw = np.random.default_rng(0)
+    confidence = draw.random(200_000)
+    assert calibration_error(confidence, draw.random(200_000) < confidence) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("confidence", "right"), [([], []), ([0.5], [True, False]), ([1.5], [True]), ([np.nan], [True])]
+)
+def test_confidences_that_are_none_are_refused(confidence, right):
+    with pytest.raises(InputError, match="confidence"):
+        calibration_error(confidence, right)

@@ -71,7 +71,7 @@ def learn(
         way: Classes in a training task.
         augmentation: What leaves the class of an image alone.
     """
-    plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, equal_sizes=True, context=context)
+    plan = Plan(way, OBSERVATIONS, QUERIES, augmentation=augmentation, context=context)
     return method_for(kind, recipe).make_learner(known, plan)
 
 

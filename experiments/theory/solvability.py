@@ -38,7 +38,7 @@ from study import (
 
 from medi.bench.grid import Run
 from medi.bench.questions import draw_questions
-from medi.bench.score import score_regimes
+from medi.bench.score import answer_tasks
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
@@ -116,8 +116,8 @@ def _overlap(learner: EmbeddingLearner, images: ImageSet, seed: int) -> Row:
 def _accuracy(learner: EmbeddingLearner, benchmark: Benchmark, job: Row) -> Row:
     run = Run("rules", "mp", "default", "uniform", benchmark.facts.way, OBSERVATIONS, "honest", "episode", job["seed"])
     questions = draw_questions(benchmark, run, job["episodes"])
-    encoded = learner.encode(questions.images)
-    score = score_regimes(learner, encoded, questions, ["honest"], seed=job["seed"], reporter=Silent())["honest"]
+    scores = answer_tasks(learner, [questions], ["honest"], balance=True, seed=job["seed"], reporter=Silent())
+    score = scores["honest"]
     return {"acc": score.acc, "acc_ci95": score.acc_ci95, "chance": questions.chance()}
 
 

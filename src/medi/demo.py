@@ -53,6 +53,7 @@ def run_demo(out: Path) -> None:
         regimes=REGIMES,
         score="episode",
         seeds=[0],
+        balance="on",
     )
     with TemporaryDirectory() as temporary:
         work = Path(temporary)
@@ -68,7 +69,7 @@ def run_demo(out: Path) -> None:
     console.print(
         f"Mean of {DEMO_EPISODES} heaps. honest: no label of an unseen letter, new drawings recognised one by one; "
         "transductive: new drawings seen together; grouped: an oracle that sorts the heap by its labels first. "
-        "MP uses that every letter has equally many drawings, k-means does not.\n",
+        "Both are told that every letter has equally many drawings.\n",
         highlight=False,
     )
     console.print(
@@ -84,7 +85,7 @@ def _draw(run: Run, benchmark: Benchmark, context: Context, path: Path) -> None:
     questions = draw_questions(benchmark, run, episodes=1)
     learner = train_learner(run, benchmark, context)
     encoded = learner.encode(questions.images)
-    clustering = learner.discover(encoded, questions.bag, run.way, context.generator(stream=2))
+    clustering = learner.discover(encoded, questions.bag, run.way, context.generator(stream=2), equal_sizes=True)
     assigned = clustering.assign(encoded, questions.query)
     truth = torch.cat([questions.groups, questions.labels], 1)[0]
     found = torch.cat([clustering.labels, assigned.labels], 1)[0]

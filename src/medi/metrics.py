@@ -63,6 +63,37 @@ def best_map(labels: ArrayLike, clusters: ArrayLike, k: int) -> Integers:
     return linear_sum_assignment(table, maximize=True)[1]
 
 
+def rightly_assigned(labels: ArrayLike, clusters: ArrayLike) -> NDArray[np.bool_]:
+    """Which items (episodes, n) are in the cluster that ACC's map gives their class; their share is ACC."""
+    true, found = _checked(labels, clusters, ndim=2)
+    rows, columns = _dense(true), _dense(found)
+    right = np.zeros(rows.shape, dtype=np.bool_)
+    for table, of_rows, of_columns, of_right in zip(_tables(true, found), rows, columns, right, strict=True):
+        classes, matched = linear_sum_assignment(table, maximize=True)
+        partner = np.full(table.shape[0], -1)
+        partner[classes] = matched
+        of_right[:] = partner[of_rows] == of_columns
+    return right
+
+
+def calibration_error(confidence: ArrayLike, right: ArrayLike, *, bins: int = 10) -> float:
+    """Expected calibration error: how far stated confidence is from what came true, on average over items.
+
+    Args:
+        confidence: (n,) 0 to 1, how probable it was said to be that an answer is right.
+        right: (n,) whether it was.
+        bins: Of equal width; items of a bin are compared by their means.
+    """
+    stated, true = np.asarray(confidence, dtype=np.float64).ravel(), np.asarray(right, dtype=np.float64).ravel()
+    if stated.shape != true.shape or not stated.size:
+        raise InputError(f"{stated.size} confidences and {true.size} answers: give one confidence for each answer.")
+    if not ((stated >= 0) & (stated <= 1)).all():
+        raise InputError("a confidence lies outside 0 to 1: give probabilities.")
+    which = np.minimum((stated * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(which, stated - true, minlength=bins)
+    return float(np.abs(gaps).sum() / stated.size)
+
+
 def chance(class_sizes: Sequence[int], n_clusters: int, *, draws: int = 2000, seed: int = 0) -> float:
     """Expected ACC of clusters drawn uniformly at random: the best map makes it higher than one in `n_clusters`.
 

@@ -16,7 +16,7 @@ RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "pooled", 0)
 
 
 def row(acc: float, run: Run = RUN, **changes: object) -> dict[str, object]:
-    scores = {"acc": acc, "nmi": acc, "ari": acc, "chance": 0.15, "acc_ci95": None, "episodes": 1, "balance": False}
+    scores = {"acc": acc, "nmi": acc, "ari": acc, "chance": 0.15, "acc_ci95": None, "episodes": 1}
     return replace(run, **changes).as_row() | scores
 
 
@@ -123,15 +123,28 @@ def test_a_picture_is_written_whole_or_refused(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError, match=r"let it end in \.png"):
         save_figure(figure, tmp_path / "figure.txt")
-    with pytest.raises(InputError, match="no honest result was scored 'episode'"):
+    with pytest.raises(InputError, match="no honest result with --score episode"):
         draw_comparison(ROWS[:3], "episode")
 
 
 def test_the_command_draws_what_there_is_where_no_scores_are_named(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("medi.bench.figures.draw_comparison", lambda rows, score, sampler: drawn.append(score))
+    monkeypatch.setattr("medi.bench.figures.draw_comparison", lambda rows, score, *_: drawn.append(score))
     monkeypatch.setattr("medi.bench.figures.save_figure", lambda figure, path: None)
     for rows in (ROWS, [row(0.1, score="episode")]):
         monkeypatch.setattr("medi.bench.tables.read_results", lambda *folders, rows=rows: rows)
         figure_command(results=[tmp_path], out=tmp_path / "a.png")
     assert drawn == ["pooled", "episode"]
+
+
+def test_methods_with_and_without_the_sizes_are_drawn_apart_and_the_caption_says_which():
+    rows = [row(0.8, balance=True), row(0.5)]
+    for told, height, words in ((True, 80, "Every method was told"), (False, 50, "No method was told")):
+        figure = draw_comparison(rows, "pooled", balance=told)
+        assert heights(figure.axes[0]) == pytest.approx([height])
+        assert words in " ".join(figure.get_supxlabel().split())
+    both = draw_comparison(rows, "pooled")
+    assert len(heights(both.axes[0])) == 2
+    assert "do not compare" in " ".join(both.get_supxlabel().split())
+    with pytest.raises(InputError, match="--sizes unequal --balance on"):
+        draw_comparison(rows, "pooled", balance=True, sizes="unequal")

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from medi.bench.grid import Run, expand, parse_list, parse_observations
+from medi.bench.grid import Run, batches, expand, parse_list, parse_observations
 from medi.bench.published import published
 from medi.errors import InputError
 from medi.methods import METHODS
@@ -91,3 +91,44 @@ def test_everything_is_asked_about_all_novel_classes():
         ("omniglot", "all", 659),
         ("omniglot", 5, 20),
     ]
+
+
+def test_what_methods_are_told_is_as_their_presets_have_it_or_the_same_for_all():
+    def told(**changes):
+        return {run.method for run in grid(**changes) if run.balance}
+
+    assert told() == {"mp"}
+    assert told(balance="on") == {"kmeans", "mp"}
+    assert told(balance="off") == told(sizes="unequal") == set()
+    assert told(observations=["all"], score="pooled") == set()
+    assert {run.regime for run in grid(balance="on") if run.balance} == {"honest"}  # an oracle needs no sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "culprit"),
+    [
+        ({"balance": "on", "sizes": "unequal"}, "--sizes unequal"),
+        ({"balance": "on", "observations": ["all"], "score": "pooled"}, "--observations all"),
+        ({"sizes": "unequal", "observations": ["all"], "score": "pooled"}, "--sizes equal"),
+    ],
+)
+def test_sizes_that_are_not_equal_cannot_be_told(changes, culprit):
+    with pytest.raises(InputError, match=culprit):
+        grid(**changes)
+
+
+def test_a_batch_has_one_learner_and_is_told_one_thing():
+    runs = grid(regimes=["honest", "transductive", "grouped"]) + grid(balance="off") + grid(sizes="unequal")
+    together = batches(runs)
+    assert sorted(run.describe() for batch in together for run in batch) == sorted(run.describe() for run in runs)
+    for batch in together:
+        assert len({(run.training, run.score, run.sizes) for run in batch}) == 1
+        assert len({run.balance for run in batch if run.regime != "grouped"}) <= 1
+    both = [replace(RUN, balance=True), RUN, replace(RUN, regime="grouped")]
+    assert batches(both) == [(both[0], both[2]), (both[1],)]
+    assert batches(both[2:]) == [(both[2],)]
+
+
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_the_preset_for_a_cpu_uses_sizes_as_the_default_does(name):
+    assert METHODS[name].preset("cpu").balanced == METHODS[name].preset("default").balanced

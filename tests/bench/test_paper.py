@@ -24,11 +24,17 @@ def test_the_parts_ask_for_every_number_that_the_paper_prints():
     assert len(cells) == 8 * 4  # eight settings, MM and MP with CATA and without
     for dataset in paper.DATASETS:
         for observations in (5, 1):
-            few = {run.method for run in parts[2].runs if (run.dataset, run.observations) == (dataset, observations)}
-            assert few == set(METHODS) - {"medi"}
-    abundant = {(run.dataset, run.method) for run in parts[3].runs if run.observations == ALL}
+            for part in parts[2:5]:
+                few = {run.method for run in part.runs if (run.dataset, run.observations) == (dataset, observations)}
+                assert few == set(METHODS) - {"medi"}
+    assert [{(run.balance, run.sizes) for run in part.runs} for part in parts[2:5]] == [
+        {(False, "equal")},
+        {(True, "equal")},
+        {(False, "unequal")},
+    ]
+    abundant = {(run.dataset, run.method) for run in parts[5].runs if run.observations == ALL}
     assert abundant == {(dataset, method) for dataset in ("svhn", "omniglot") for method in COMPARED}
-    assert {run.method for run in parts[4].runs} == {"medi"}
+    assert {run.method for run in parts[6].runs} == {"medi"}
 
 
 def test_no_run_is_asked_for_twice_within_a_part():

@@ -38,13 +38,21 @@ def without_time(rows) -> list[dict]:
 
 
 def test_every_run_is_a_row_with_all_that_it_came_from(tmp_path):
-    rows = go([KMEANS, MP, replace(MP, regime="grouped")], tmp_path / "out")
+    rows = go([KMEANS, replace(MP, balance=True), replace(MP, regime="grouped")], tmp_path / "out")
     assert read_journal(tmp_path / "out" / "results.jsonl") == rows
     assert all(set(row) >= FIELDS for row in rows)
     assert all(0 <= row["acc"] <= 1 and 0 < row["chance"] < 1 and row["acc_ci95"] > 0 for row in rows)
     assert [row["network"] for row in rows] == [None, "mlp", "mlp"]
     assert [row["sampler"] for row in rows] == [None, "uniform", "uniform"]
-    assert [row["balance"] for row in rows] == [False, True, False], "the oracle uses no balance"
+    assert [row["balance"] for row in rows] == [False, True, False]
+    assert all(0 <= row["ece"] <= 1 and 0 <= row["confidence"] <= 1 and row["sizes"] == "equal" for row in rows)
+
+
+def test_a_method_is_run_with_and_without_the_sizes_and_on_unequal_ones(tmp_path):
+    runs = [replace(KMEANS, balance=True), KMEANS, replace(KMEANS, sizes="unequal")]
+    told, untold, unequal = go(runs, tmp_path / "out")
+    assert told["acc"] != untold["acc"] != unequal["acc"]
+    assert go(runs[1:], tmp_path / "out", resume=True) == [untold, unequal]
 
 
 def test_a_row_has_the_whole_settings_and_what_was_changed(tmp_path):

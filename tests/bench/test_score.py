@@ -1,18 +1,19 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from medi.bench.choose import hold_out
 from medi.bench.grid import Run
-from medi.bench.questions import draw_questions, draw_tasks
+from medi.bench.questions import Questions, draw_questions, draw_tasks
 from medi.bench.run import train_learner
-from medi.bench.score import Score, mean_score, score_regimes
+from medi.bench.score import Answers, ask, evaluate, half_width, summarise
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import Learner
-from medi.metrics import score_episodes
+from medi.metrics import calibration_error, rightly_assigned, score_episodes
 from medi.runtime.context import Context
 from medi.runtime.progress import Silent
 
@@ -22,6 +23,11 @@ RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "episode", 0)
 @pytest.fixture(scope="module")
 def learner(glyphs) -> Learner:
     return train_learner(RUN, glyphs, Context())
+
+
+def scores_of(learner: Learner, encoded: torch.Tensor, questions: Questions, regimes) -> dict:
+    said = ask(learner, encoded, questions, regimes, balance=False, seed=0, reporter=Silent())
+    return {regime: summarise([answers]) for regime, answers in said.items()}
 
 
 def test_observations_and_queries_share_no_image(glyphs):
@@ -107,36 +113,56 @@ def test_anything_else_is_one_batch_of_questions(glyphs):
     assert torch.equal(questions.bag, draw_questions(glyphs, RUN, 5).bag)
 
 
-def test_the_score_of_several_tasks_is_their_mean_with_its_interval():
-    values = ((0.2, 0.3, 1.0), (0.5, 0.4, 0.5), (0.8, 0.8, 0.6))
-    scores = [Score(acc, acc / 2, acc / 4, None, observed, filled, 1) for acc, observed, filled in values]
-    mean = mean_score(scores)
-    assert mean.filled == pytest.approx(0.7)
-    assert (mean.acc, mean.nmi, mean.ari, mean.acc_observed) == pytest.approx((0.5, 0.25, 0.125, 0.5))
-    assert mean.acc_ci95 == pytest.approx(1.96 * 0.3 / 3**0.5)
-    assert mean.episodes == 3
-    assert mean_score(scores[:1]) is scores[0]
+def some_answers(questions: Questions, seed: int) -> Answers:
+    """Random clusters and confidences."""
+    draw = torch.Generator().manual_seed(seed)
+    labels, observed = (
+        torch.randint(questions.way, some.shape, generator=draw) for some in (questions.query, questions.bag)
+    )
+    return Answers(questions, labels, torch.rand(labels.shape, generator=draw), observed)
+
+
+def test_the_score_of_several_tasks_is_their_mean_with_its_interval(glyphs):
+    said = [
+        some_answers(draw_questions(glyphs, replace(RUN, seed=seed, way=way), 3), seed)
+        for seed, way in enumerate((3, 5, 8))
+    ]
+    mean, scores = summarise(said), [summarise([one]) for one in said]
+    for name in ("acc", "nmi", "ari", "acc_observed", "filled"):
+        assert getattr(mean, name) == pytest.approx(sum(getattr(one, name) for one in scores) / 3), name
+    assert mean.acc_ci95 == pytest.approx(1.96 * np.std([one.acc for one in scores], ddof=1) / 3**0.5)
+    assert mean.episodes == 9
+
+
+def test_calibration_is_over_the_items_of_all_tasks(glyphs):
+    said = [
+        some_answers(draw_questions(glyphs, replace(RUN, seed=seed, way=way), 1), seed)
+        for seed, way in enumerate((3, 8))
+    ]
+    right = [rightly_assigned(one.questions.labels, one.labels).ravel() for one in said]
+    confidence = [one.confidence.numpy().ravel() for one in said]
+    score = summarise(said)
+    assert score.ece == pytest.approx(calibration_error(np.concatenate(confidence), np.concatenate(right)))
+    assert score.confidence == pytest.approx(np.concatenate(confidence).mean())
+    assert score.acc_ci95 == pytest.approx(half_width(np.array([one.mean() for one in right])))
 
 
 def test_the_observations_are_scored_too_but_for_the_oracle(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 3)
     encoded = learner.encode(questions.images)
-    scores = score_regimes(learner, encoded, questions, ["honest", "grouped"], seed=0, reporter=Silent())
+    scores = scores_of(learner, encoded, questions, ["honest", "grouped"])
     found = learner.discover(encoded, questions.bag, 20, torch.Generator().manual_seed(0)).labels
     accuracies = score_episodes(questions.groups.numpy(), found.numpy()).acc
     assert scores["honest"].acc_observed == pytest.approx(accuracies.mean())
     assert scores["grouped"].acc_observed is None
 
 
-def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs, learner):
+def test_the_share_of_clusters_with_observations_shows_a_collapse(glyphs):
     questions = draw_questions(glyphs, RUN, 2)
-    bag = questions.bag.clone()
-    bag[0] = bag[0, :1]  # one image, again and again
-    collapsed = replace(questions, bag=bag)
-    encoded = learner.encode(questions.images)
-    scores = score_regimes(learner, encoded, collapsed, ["honest", "grouped"], seed=0, reporter=Silent())
-    assert scores["honest"].filled == pytest.approx((1 / 20 + 1) / 2)
-    assert scores["grouped"].filled is None
+    observed = torch.stack([torch.zeros(100, dtype=torch.int64), torch.arange(100) % 20])
+    said = replace(some_answers(questions, 0), observed=observed)
+    assert summarise([said]).filled == pytest.approx((1 / 20 + 1) / 2)
+    assert summarise([replace(said, observed=None)]).filled is None
 
 
 def test_more_ways_or_observations_than_there_are_are_refused(glyphs):
@@ -150,11 +176,11 @@ def test_scores_order_as_the_regimes_do_and_lie_above_chance(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 40)
     regimes = ("honest", "transductive", "grouped")
     encoded = learner.encode(questions.images)
-    scores = score_regimes(learner, encoded, questions, regimes, seed=0, reporter=Silent())
+    scores = scores_of(learner, encoded, questions, regimes)
     assert questions.chance() < scores["honest"].acc < scores["grouped"].acc
     assert scores["honest"].acc < scores["transductive"].acc
     assert scores["honest"].episodes == 40
-    alone = score_regimes(learner, encoded, questions, ["honest"], seed=0, reporter=Silent())
+    alone = scores_of(learner, encoded, questions, ["honest"])
     assert alone["honest"] == scores["honest"]  # a regime does not depend on which others are asked for
 
 
@@ -162,9 +188,7 @@ def test_labels_that_lie_cannot_change_an_honest_answer(glyphs, learner):
     questions = draw_questions(glyphs, RUN, 4)
     lying = replace(questions, groups=questions.groups.flip(1))
     encoded = learner.encode(questions.images)
-    truth, lie = (
-        score_regimes(learner, encoded, q, ["honest", "grouped"], seed=0, reporter=Silent()) for q in (questions, lying)
-    )
+    truth, lie = (scores_of(learner, encoded, q, ["honest", "grouped"]) for q in (questions, lying))
     answers = [replace(scores["honest"], acc_observed=None) for scores in (truth, lie)]  # that one is scored by groups
     assert answers[0] == answers[1]
     assert truth["grouped"] != lie["grouped"]
@@ -185,5 +209,49 @@ def test_a_set_of_vectors_can_be_scored_too(glyphs):
     vectors = ImageSet(noise + 20.0 * labels[:, None], labels, ("a", "b", "c"))
     benchmark, run = Benchmark(glyphs.facts, vectors, vectors), replace(RUN, way=3)
     questions, learner = draw_questions(benchmark, run, 4), train_learner(run, benchmark, Context())
-    scores = score_regimes(learner, learner.encode(vectors.images), questions, ["honest"], seed=0, reporter=Silent())
+    scores = scores_of(learner, learner.encode(vectors.images), questions, ["honest"])
     assert scores["honest"].acc == 1
+
+
+def test_unequal_classes_have_one_to_twice_as_many_observations_and_five_to_25_queries(glyphs):
+    tasks = draw_tasks(glyphs, replace(RUN, observations=2, sizes="unequal"), 130)
+    assert sum(len(task.bag) for task in tasks) == 130
+    there = int(torch.bincount(glyphs.novel.labels).min())
+    seen = set[int]()
+    for task in tasks:
+        for items, classes, low, high in (
+            (task.bag, task.groups, 1, 4),
+            (task.query, task.labels, 5, min(25, there - 4)),
+        ):
+            for episode, of_items in zip(classes, items, strict=True):
+                sizes = torch.bincount(episode, minlength=20)
+                assert low <= int(sizes.min()) <= int(sizes.max()) <= high
+                assert len(set(of_items.tolist())) == len(of_items)
+                pairs = set(zip(episode.tolist(), glyphs.novel.labels[of_items].tolist(), strict=True))
+                assert len(pairs) == 20  # a row of the task is a class
+        assert not set(task.bag[0].tolist()) & set(task.query[0].tolist())
+        assert not task.equal_sizes
+        seen |= set(torch.bincount(task.groups[0]).tolist())
+    assert seen == {1, 2, 3, 4}
+
+
+def test_a_pool_of_unequal_observations_asks_about_everything_else(glyphs):
+    (task,) = draw_tasks(glyphs, replace(RUN, score="pooled", sizes="unequal"), 1)
+    classes = glyphs.novel.labels[task.bag[0]].unique()
+    of_classes = torch.isin(glyphs.novel.labels, classes).nonzero().squeeze(1)
+    assert len(task.bag[0]) + len(task.query[0]) == len(of_classes)
+    assert set(task.bag[0].tolist()) | set(task.query[0].tolist()) == set(of_classes.tolist())
+
+
+def test_evaluating_tells_sizes_only_where_they_are_equal(glyphs, learner):
+    def score(**options):
+        return evaluate(learner, glyphs, 5, episodes=8, reporter=Silent(), **options)["honest"].acc
+
+    assert score(balance="on") > score(balance="off") == score()  # k-means' own settings do not use it
+    for options, culprit in (
+        ({"balance": "on", "sizes": "unequal"}, "equally large"),
+        ({"balance": "yes"}, "balance 'yes'"),
+        ({"sizes": "odd"}, "sizes 'odd'"),
+    ):
+        with pytest.raises(InputError, match=culprit):
+            score(**options)

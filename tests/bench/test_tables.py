@@ -21,7 +21,6 @@ def row(run: Run, acc: float) -> dict:
         "chance": 0.313,
         "acc_ci95": 0.01,
         "episodes": 600,
-        "balance": True,
     }
 
 
@@ -123,3 +122,26 @@ def test_no_results_is_an_error_with_the_cure(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="no results in"):
             read_results(folder)
+
+
+def test_what_was_told_and_unequal_sizes_are_lines_of_their_own():
+    told, unequal = replace(RUN, balance=True), replace(RUN, sizes="unequal")
+    lines = summarise([row(RUN, 0.5), row(told, 0.7), row(unequal, 0.4) | {"ece": 0.126}])
+    cells = [dict(zip(COLUMNS, line.cells(), strict=True)) for line in lines]
+    assert [(one["balance"], one["sizes"], one["ACC"], one["ECE"]) for one in cells] == [
+        ("yes", "equal", "70.0", ""),
+        ("no", "equal", "50.0", ""),
+        ("no", "unequal", "40.0", "0.13"),
+    ]
+    assert "unequal: 1 to twice" in render(lines, "md")
+    assert "unequal: 1 to twice" not in render(lines[:2], "md")
+
+
+def test_the_oracle_stands_beside_a_run_whatever_that_was_told():
+    told = replace(RUN, balance=True)
+    assert summarise([row(told, 0.6), row(replace(RUN, regime="grouped"), 0.7)])[0].oracle == 0.7
+
+
+def test_a_row_of_an_earlier_version_is_of_equal_sizes():
+    old = {name: value for name, value in row(RUN, 0.6).items() if name != "sizes"}
+    assert summarise([old])[0].run == RUN

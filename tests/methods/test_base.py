@@ -84,7 +84,7 @@ BENCHMARK = Benchmark(BENCHMARKS["omniglot"], patterns(), patterns())
 
 def test_a_plan_has_what_the_benchmark_says():
     plan, facts = Plan.of(BENCHMARK, observations=5), BENCHMARK.facts
-    assert (plan.way, plan.observations, plan.equal_sizes) == (facts.way, 5, True)
+    assert (plan.way, plan.observations) == (facts.way, 5)
     assert plan.augmentation == facts.augmentation
     assert plan.observed is None
     assert Plan.of(BENCHMARK, observations=1, way=7).way == 7
@@ -99,10 +99,10 @@ def test_views_are_found_by_a_small_network_where_the_set_or_the_device_is_small
     assert network("omniglot", "cuda") == "resnet18"
 
 
-def test_a_plan_for_everything_has_classes_of_any_size_and_sees_the_training_split_alone():
+def test_a_plan_for_everything_sees_the_training_split_alone():
     train = patterns(each=3)
     plan = Plan.of(replace(BENCHMARK, novel_train=train), observations="all", way=7)
-    assert (plan.way, plan.equal_sizes) == (BENCHMARK.facts.way, False)
+    assert plan.way == BENCHMARK.facts.way
     assert plan.observed is train.images
     assert Plan.of(BENCHMARK, observations="all").observed is None
 

@@ -23,10 +23,10 @@ TASKS = Member((Pretraining("prototypes", "mlp", batch=18, schedule=SHORT),), "n
 def test_later_items_have_the_numbers_of_the_observations_clusters():
     longer = Member((replace(CLASSES.stages[0], schedule=Schedule(steps=40)),), "none")
     novel = blobs(4, seed=7)
-    learner = Medi((longer, longer)).fit(KNOWN, Plan(way=4, observations=3, equal_sizes=True))
+    learner = Medi((longer, longer)).fit(KNOWN, Plan(way=4, observations=3))
     encoded = learner.encode(novel.images)
     items = torch.cat([torch.arange(c * 25, c * 25 + 3) for c in range(4)])[None]
-    clustering = learner.discover(encoded, items, 4, generator())
+    clustering = learner.discover(encoded, items, 4, generator(), equal_sizes=True)
     found = clustering.labels[0].view(4, 3)
     assert (found == found[:, :1]).all()
     assert len(found[:, 0].unique()) == 4

@@ -100,14 +100,14 @@ def test_clusters_of_the_embedding_can_be_more_or_fewer_than_the_head_has_output
 
 def test_both_readouts_share_one_training_and_find_groups_that_are_plainly_there(tmp_path):
     known, novel = blobs(20), blobs(6, seed=70)
-    plan = Plan(3, 4, queries=5, equal_sizes=True, context=Context(folder=tmp_path))
+    plan = Plan(3, 4, queries=5, context=Context(folder=tmp_path))
     trained = replace(HEAD, tasks=8, schedule=Schedule(steps=40, rate=3e-3))
     task = UniformSampler(novel.labels, 3, 4, 10).sample(30, generator())
     bag, query = task.support.flatten(1), task.query.flatten(1)
     for readout, enough in (("head", 0.55), ("cluster", 0.85)):  # chance is 0.44; the head is hardly trained
         learner = replace(trained, readout=readout).fit(known, plan)
         assert learner.balanced == (readout == "cluster")
-        clustering = learner.discover(novel.images, bag, 3, generator())
+        clustering = learner.discover(novel.images, bag, 3, generator(), equal_sizes=learner.balanced)
         answer = clustering.assign(novel.images, query)
         assert float(score_episodes(task.query_labels, answer.labels).acc.mean()) > enough
         assert ((answer.confidence > 0) & (answer.confidence <= 1)).all()
@@ -119,11 +119,18 @@ def test_both_readouts_share_one_training_and_find_groups_that_are_plainly_there
 
 def test_clusters_of_the_adapted_embedding_have_equal_sizes_only_where_classes_do():
     uneven = torch.tensor([[0, 1, 2, 3, 4, 5, 25, 26, 50]])
+    learner = CLUSTER.fit(KNOWN, PLAN)
     for equal in (True, False):
-        learner = CLUSTER.fit(KNOWN, replace(PLAN, equal_sizes=equal))
-        sizes = torch.bincount(learner.discover(KNOWN.images, uneven, 3, generator()).labels[0], minlength=3)
-        assert sorted(sizes.tolist()) == ([3, 3, 3] if equal else [1, 2, 6])
-        assert learner.balanced == equal
+        found = learner.discover(KNOWN.images, uneven, 3, generator(), equal_sizes=equal).labels[0]
+        assert sorted(torch.bincount(found, minlength=3).tolist()) == ([3, 3, 3] if equal else [1, 2, 6])
+
+
+def test_a_head_that_is_told_equal_sizes_fills_every_cluster_equally():
+    learner = HEAD.fit(KNOWN, PLAN)
+    bag, query = torch.tensor([[0, 1, 2, 25, 26, 27, 50, 51, 52]]), torch.tensor([[3, 28, 53]])
+    clustering = learner.discover(KNOWN.images, bag, 3, generator(), equal_sizes=True)
+    assert torch.bincount(clustering.labels[0], minlength=3).tolist() == [3, 3, 3]
+    assert sorted(clustering.refine(KNOWN.images, query, equal_sizes=True).labels[0].tolist()) == [0, 1, 2]
 
 
 def test_steps_that_diverge_at_discovery_are_refused_with_their_rate():

@@ -10,6 +10,7 @@ from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import Plan
 from medi.methods.cata_views import ViewsConfig
+from medi.methods.embedding import Grouping
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
 from medi.metrics import score_episodes
@@ -36,7 +37,7 @@ def test_training_on_known_classes_helps_to_group_unseen_ones():
     task = UniformSampler(novel.labels, 4, 3, 5).sample(20, generator())
 
     def found(steps: int) -> float:
-        learner = replace(SMALL, schedule=Schedule(steps)).fit(known, Plan(way=4, observations=3, equal_sizes=True))
+        learner = replace(SMALL, schedule=Schedule(steps)).fit(known, Plan(way=4, observations=3))
         encoded = learner.encode(novel.images)
         clustering = learner.discover(encoded, task.support.flatten(1), 4, generator())
         answers = clustering.assign(encoded, task.query.flatten(1))
@@ -91,9 +92,9 @@ def test_turned_classes_are_trained_on_but_not_counted_at_discovery():
     assert learner.encode(patterns().images[:3]).shape == (3, 64)
 
 
-def test_the_balance_prior_is_used_only_where_it_is_true():
-    assert SMALL.fit(KNOWN, Plan(3, 2, equal_sizes=True)).balanced
-    assert not SMALL.fit(KNOWN, Plan(3, 2)).balanced
+def test_a_learner_knows_whether_its_settings_use_equal_sizes():
+    assert SMALL.fit(KNOWN, Plan(3, 2)).balanced
+    assert not replace(SMALL, grouping=Grouping()).fit(KNOWN, Plan(3, 2)).balanced
 
 
 @pytest.mark.parametrize("network", [{"network": "conv4"}, {"network": "mlp", "embedding": 9}])

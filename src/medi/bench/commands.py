@@ -11,6 +11,7 @@ from medi.bench.candidates import NamedSettings, read_candidates
 from medi.bench.grid import (
     ALL,
     SCORES,
+    SIZES,
     fit_to_device,
     parse_datasets,
     parse_list,
@@ -77,6 +78,21 @@ def run_command(
         str, typer.Option(help="What a method may see: honest, transductive, grouped (an oracle).", metavar="A,B")
     ] = "honest",
     score: Annotated[str, typer.Option(help="Where ACC is computed: episode or pooled.")] = "episode",
+    balance: Annotated[
+        str,
+        typer.Option(
+            help="Whether a method is told that classes are equally large: on or off for every method, or as its "
+            "preset has it. A comparison needs on or off.",
+            metavar="preset|on|off",
+        ),
+    ] = "preset",
+    sizes: Annotated[
+        str,
+        typer.Option(
+            help="Images of each class in a task: equally many, or different numbers, which no method is told.",
+            metavar="equal|unequal",
+        ),
+    ] = "equal",
     seeds: Annotated[int, typer.Option(help="How many seeds: new training, new draws.", min=1, max=1000)] = 3,
     first_seed: Annotated[int, typer.Option(help="The first of them.", min=0, max=10**9)] = 0,
     episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
@@ -110,7 +126,9 @@ def run_command(
     if ray is not None and jobs > 1:
         raise InputError("--jobs and --ray are two ways to divide a grid: give one of them.")
     settings, all_seeds = NamedSettings(config, {}).changed(changes), range(first_seed, first_seed + seeds)
-    runs = runs_asked_for(dataset, method, settings, sampler, way, observations, regime, score, all_seeds)
+    runs = runs_asked_for(
+        dataset, method, settings, sampler, way, observations, regime, score, all_seeds, balance, sizes
+    )
     import torch
 
     from medi.bench.run import refuse_used_folder, run_grid
@@ -299,6 +317,15 @@ def figure_command(
         str | None, typer.Option(help="Which scores: pooled or episode.", show_default="pooled where there are any")
     ] = None,
     sampler: Annotated[str | None, typer.Option(help="Only this one of mm and mp.", show_default="all")] = None,
+    balance: Annotated[
+        str | None,
+        typer.Option(
+            help="Only results of methods that were told that classes are equally large (on), or that were not (off).",
+            metavar="on|off",
+            show_default="all",
+        ),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Of classes: equal or unequal.")] = "equal",
 ) -> None:
     """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
 
@@ -306,10 +333,15 @@ def figure_command(
     """
     if score is not None and score not in SCORES:
         raise unknown_name("value of --score", score, SCORES)
+    if balance not in (None, "on", "off"):
+        raise unknown_name("value of --balance", balance, ("on", "off"))
+    if sizes not in SIZES:
+        raise unknown_name("value of --sizes", sizes, SIZES)
     from medi.bench.figures import draw_comparison, save_figure
     from medi.bench.tables import read_results
 
     rows = read_results(*results)
     score = score or ("pooled" if any(row["score"] == "pooled" for row in rows) else "episode")
-    save_figure(draw_comparison(rows, score, sampler), out)
+    told = None if balance is None else balance == "on"
+    save_figure(draw_comparison(rows, score, sampler, told, sizes), out)
     typer.echo(f"drew {out}")

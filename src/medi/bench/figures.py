@@ -26,19 +26,27 @@ BAR_COLOURS = ("#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33",
 """Of the methods, in the order of the registry."""
 REGIME = "honest"
 
-Kind = tuple[str, str, str | None]
-"""Method, config and sampler: one bar."""
+Kind = tuple[str, str, str | None, bool]
+"""Method, config, sampler and whether it was told the sizes: one bar."""
 Panel = tuple[str, int | str]
 """Dataset and number of observations."""
 
 
-def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | None = None) -> Figure:
+def draw_comparison(
+    rows: Sequence[dict[str, Any]],
+    score: str,
+    sampler: str | None = None,
+    balance: bool | None = None,
+    sizes: str = "equal",
+) -> Figure:
     """Bars of the honest ACC: a column a dataset, a row a number of observations.
 
     Args:
         rows: Of results.
         score: The scoring set, of `medi.bench.grid.SCORES`.
         sampler: The one that is drawn of a method that takes any; None for a bar each.
+        balance: Only methods that were told that classes are equally large, or only those that were not; None for all.
+        sizes: Of the classes, of `medi.bench.grid.SIZES`.
     """
     if sampler is not None:
         samplers = {row["sampler"] for row in rows} - {None}
@@ -48,12 +56,13 @@ def draw_comparison(rows: Sequence[dict[str, Any]], score: str, sampler: str | N
     lines = {
         ((line.run.dataset, line.run.observations), _kind(line)): line
         for line in summarise(rows)
-        if line.run.regime == REGIME and line.run.score == score
+        if (line.run.regime, line.run.score, line.run.sizes) == (REGIME, score, sizes)
+        and balance in (None, line.run.balance)
     }
     if not lines:
-        raise InputError(
-            f"no {REGIME} result was scored '{score}': run `medi bench run --score {score}`, or draw another."
-        )
+        told = "" if balance is None else f" --balance {'on' if balance else 'off'}"
+        options = f"--score {score} --sizes {sizes}{told}"
+        raise InputError(f"no {REGIME} result with {options}: run `medi bench run {options}`, or draw another.")
     named = {panel[0] for panel, _ in lines}
     datasets = [name for name in BENCHMARKS if name in named] + sorted(named - set(BENCHMARKS))
     counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
@@ -120,12 +129,12 @@ def _draw_bar(axes: Axes, place: int, colour: str, line: Line) -> None:
 
 
 def _kind(line: Line) -> Kind:
-    return line.run.method, line.run.config, line.run.sampler
+    return line.run.method, line.run.config, line.run.sampler, line.run.balance
 
 
-def _order(kind: Kind) -> tuple[int, str, str, str]:
-    method, config, sampler = kind
-    return (COMPARED.index(method) if method in COMPARED else len(COMPARED), method, config, sampler or "")
+def _order(kind: Kind) -> tuple[int, str, str, str, bool]:
+    method, config, sampler, told = kind
+    return (COMPARED.index(method) if method in COMPARED else len(COMPARED), method, config, sampler or "", told)
 
 
 def _spread(line: Line) -> float | None:
@@ -136,10 +145,9 @@ def _spread(line: Line) -> float | None:
 
 
 def _label(kind: Kind) -> str:
-    method, config, sampler = kind
-    extra = [
-        part for part in (config if config != "default" else None, sampler if sampler != "uniform" else None) if part
-    ]
+    method, config, sampler, told = kind
+    parts = (config if config != "default" else "", sampler if sampler != "uniform" else "", "=" if told else "")
+    extra = [part for part in parts if part]
     return " ".join([title_of(method), *extra])
 
 
@@ -155,6 +163,13 @@ def _caption(lines: Sequence[Line], score: str) -> str:
         f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * several}; {_errors(lines)}.",
         "Dotted: chance.",
     ]
+    told = {line.run.balance for line in lines}
+    if told == {True}:
+        sentences.append("Every method was told that classes are equally large.")
+    elif told == {False}:
+        sentences.append("No method was told the sizes of classes.")
+    else:
+        sentences.append("=: told that classes are equally large; the others were not, so do not compare the two.")
     if any(line.oracle is not None for line in lines):
         sentences.append("Solid: oracle (the observations grouped by their true classes), where it was run.")
     return " ".join(sentences)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 from medi.bench.candidates import FROM, Changes, NamedSettings, apply_changes, assignments_of
@@ -20,6 +20,12 @@ REGIMES = ("honest", "transductive", "grouped")
 
 SCORES = ("episode", "pooled")
 """Where ACC is computed: inside each of many small episodes, or over all test images of one draw."""
+
+BALANCES = ("preset", "on", "off")
+"""Whether a method is told that classes are equally large: as its settings have it, or the same for every method."""
+
+SIZES = ("equal", "unequal")
+"""How many images of each class a task has: equally many, or different numbers that nobody is told."""
 
 ALL = "all"
 """As a number of observations: the whole unlabelled training split of the novel classes."""
@@ -38,6 +44,8 @@ class Run:
         score: Of `SCORES`.
         seed: Of training and draws.
         changes: What its settings have other than the preset, which is named by `config`, or by the key `from`.
+        sizes: Of `SIZES`.
+        balance: Whether the method is told that classes are equally large; an oracle need not be.
     """
 
     dataset: str
@@ -50,11 +58,13 @@ class Run:
     score: str
     seed: int
     changes: Changes = field(default_factory=dict, compare=False)
+    sizes: str = "equal"
+    balance: bool = False
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Run:
-        """The run a row of results is of."""
-        return cls(**{name: row[name] for name in IDENTITY})
+        """The run a row of results is of; one of an earlier version does not say that sizes were equal."""
+        return cls(**{name: row[name] for name in IDENTITY if name in row})
 
     @property
     def training(self) -> tuple[Any, ...]:
@@ -65,9 +75,10 @@ class Run:
         """The run in a few words."""
         sampler = f" {self.sampler}" if self.sampler else ""
         changed = "".join(f", {one}" for one in assignments_of(self.changes))
+        told = " unequal" if self.sizes == "unequal" else " balanced" if self.balance else ""
         return (
             f"{self.dataset} {self.method} ({self.config}{sampler}{changed}) {self.way}-way {self.observations}-obs "
-            f"{self.regime} {self.score} seed {self.seed}"
+            f"{self.regime} {self.score}{told} seed {self.seed}"
         )
 
     def as_row(self) -> dict[str, Any]:
@@ -124,6 +135,8 @@ def expand(
     score: str,
     seeds: Sequence[int],
     changes: Changes | None = None,
+    balance: str = "preset",
+    sizes: str = "equal",
 ) -> list[Run]:
     """Every run of a grid, those that share a learner next to each other.
 
@@ -138,6 +151,8 @@ def expand(
         score: Of `SCORES`.
         seeds: New training and new draws each.
         changes: Of the preset's settings.
+        balance: Of `BALANCES`.
+        sizes: Of `SIZES`.
     """
     if way is not None and way < 2:
         raise InputError(f"--way {way}: telling classes apart needs at least 2.")
@@ -145,12 +160,37 @@ def expand(
         raise InputError(
             "--observations all uses every image once and has no episodes: run it with --score pooled, or give numbers."
         )
+    if balance == "on" and (sizes == "unequal" or ALL in observations):
+        why = "--sizes unequal" if sizes == "unequal" else "--observations all takes a set as it is, and it"
+        raise InputError(f"{why} has classes of different sizes: leave --balance out, or give off.")
+    if sizes == "unequal" and ALL in observations:
+        raise InputError("--observations all takes every image there is: run it with --sizes equal.")
     changes = changes or {}
     ways = {(dataset, count): way or _way(dataset, count) for dataset, count in product(datasets, observations)}
-    return [
-        Run(dataset, method, config, samplers[method], ways[dataset, count], count, regime, score, seed, changes)
+    runs = [
+        Run(dataset, method, config, samplers[method], ways[dataset, count], count, regime, score, seed, changes, sizes)
         for dataset, method, count, seed, regime in product(datasets, methods, observations, seeds, regimes)
     ]
+    return [replace(run, balance=is_told_sizes(run, balance)) for run in runs]
+
+
+def is_told_sizes(run: Run, balance: str) -> bool:
+    """Whether a run's method is told that classes are equally large, by one of `BALANCES`."""
+    if balance == "off" or run.sizes == "unequal" or run.observations == ALL or run.regime == "grouped":
+        return False
+    return balance == "on" or bool(config_of(run).balanced)
+
+
+def batches(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
+    """Neighbouring runs that share a learner and its answers: they differ in regime alone."""
+    found: list[tuple[Run, ...]] = []
+    for _, some in groupby(runs, key=lambda run: (run.training, run.score, run.sizes)):
+        together = list(some)
+        oracles = [run for run in together if run.regime == "grouped"]
+        told, untold = ([run for run in together if run.balance is on and run not in oracles] for on in (True, False))
+        parts = [part for part in (told, untold) if part] or [[]]
+        found += [tuple(part) for part in (parts[0] + oracles, *parts[1:])]
+    return found
 
 
 def _way(dataset: str, observations: int | str) -> int:
@@ -194,12 +234,15 @@ def runs_asked_for(
     regime: str,
     score: str,
     seeds: Sequence[int],
+    balance: str = "preset",
+    sizes: str = "equal",
 ) -> list[Run]:
     """The runs that options ask for; every name and every setting is checked before any work starts."""
     datasets = parse_datasets(dataset)
     regimes = parse_list(regime, "--regime", REGIMES)
-    if score not in SCORES:
-        raise unknown_name("value of --score", score, SCORES)
+    for option, value, allowed in (("score", score, SCORES), ("balance", balance, BALANCES), ("sizes", sizes, SIZES)):
+        if value not in allowed:
+            raise unknown_name(f"value of --{option}", value, allowed)
     counts = parse_observations(observations)
     methods = parse_list(method, "--method")
     for name in methods:
@@ -209,23 +252,24 @@ def runs_asked_for(
         raise unknown_name("sampler", sampler, SAMPLER_NAMES)
     from medi.methods import method_of
 
-    runs = expand(
-        datasets=datasets,
-        methods=methods,
-        samplers={name: sampler if method_of(name).takes_sampler else None for name in methods},
-        config=settings.name,
-        way=way,
-        observations=counts,
-        regimes=regimes,
-        score=score,
-        seeds=seeds,
-        changes=settings.changes,
-    )
+    grid: dict[str, Any] = {
+        "datasets": datasets,
+        "methods": methods,
+        "samplers": {name: sampler if method_of(name).takes_sampler else None for name in methods},
+        "config": settings.name,
+        "way": way,
+        "observations": counts,
+        "regimes": regimes,
+        "score": score,
+        "seeds": seeds,
+        "changes": settings.changes,
+        "sizes": sizes,
+    }
     try:
-        for run in {(run.dataset, run.method, run.observations): run for run in runs}.values():
+        for run in expand(**grid | {"seeds": [0], "regimes": ["honest"]}, balance="off"):
             if FROM in run.changes and run.config in method_of(run.method).presets:
                 raise InputError(f"{run.method} has a preset of that name: give the candidate another one.")
             config_of(run)
     except InputError as error:
         raise InputError(f"{settings.source}: {error}" if settings.source else str(error)) from error
-    return runs
+    return expand(**grid, balance=balance)

@@ -42,6 +42,8 @@ class Part:
 def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
     """What the paper shows, with our honest regime first, and the records of our own method beside it.
 
+    Methods that are compared have the same information: none, or all are told that classes are equally large.
+
     Args:
         datasets: Benchmarks.
         abundant: Those of them whose novel classes have training images, so that all can be observed.
@@ -58,7 +60,9 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
     return [
         Part("ablation", sum(ablation, ())),
         Part("kmeans", sum((runs(["kmeans"], "uniform", ("honest",), score) for score in ("episode", "pooled")), ())),
-        Part("few-observations", runs(COMPARED, "cata", ("honest",), "pooled"), drawn="pooled"),
+        Part("few-observations", runs(COMPARED, "cata", ("honest",), "pooled", balance="off"), drawn="pooled"),
+        Part("few-observations-balanced", runs(COMPARED, "cata", ("honest",), "pooled", balance="on"), drawn="pooled"),
+        Part("few-observations-unequal", runs(COMPARED, "cata", ("honest",), "pooled", sizes="unequal")),
         Part("abundant", runs(COMPARED, "cata", ("honest",), "pooled", datasets=abundant, observations=[ALL])),
         Part("records", runs(["medi"], "uniform", REGIMES, "episode")),
     ]

@@ -17,9 +17,15 @@ from torch import Tensor
 from medi.bench.grid import ALL, Run
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import QUERIES
+from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.metrics import chance
 from medi.tasks.episodes import Task, UniformSampler
+
+UNEQUAL_QUERIES = (5, 25)
+"""Fewest and most items of a class that are asked about in a task of unequal sizes; fewer where a class has fewer."""
+SIZE_DRAWS = 60
+"""How often sizes are drawn, at most; the tasks in between share them, so that they can be answered together."""
 
 
 class Asked(NamedTuple):
@@ -30,12 +36,14 @@ class Asked(NamedTuple):
         observations: Unlabelled images of each, or `ALL`.
         score: Of `medi.bench.grid.SCORES`.
         seed: Of the draws.
+        sizes: Of `medi.bench.grid.SIZES`.
     """
 
     way: int
     observations: int | str
     score: str
     seed: int
+    sizes: str = "equal"
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,14 @@ class Questions:
 
 
 def draw_tasks(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
-    """What a run asks: one batch of questions, or one for each family of classes where those are observed whole."""
+    """What a run asks: one batch of questions, or several of different sizes.
+
+    Those are of families of classes that are observed whole, or of classes of unequal sizes.
+    """
     if run.observations == ALL and benchmark.facts.families and benchmark.novel_train is None:
         return _families(benchmark, run)
+    if run.sizes == "unequal":
+        return _unequal(benchmark, run, episodes)
     return [draw_questions(benchmark, run, episodes)]
 
 
@@ -85,19 +98,53 @@ def draw_questions(benchmark: Benchmark, run: Run | Asked, episodes: int) -> Que
     queries = QUERIES if run.score == "episode" else 1
     sampler = UniformSampler(labels, run.way, int(run.observations), queries, novel.class_names)
     task = sampler.sample(episodes if run.score == "episode" else 1, generator)
-    query, answers = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
-    bag, groups = _shuffled(task.support.flatten(1), task.support_labels, generator)
-    query, answers = _shuffled(query, answers, generator)
+    query = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
+    equal = run.score == "episode"
+    return _questions(novel, run.way, (task.support.flatten(1), task.support_labels), query, generator, equal)
+
+
+def _questions(
+    novel: ImageSet,
+    way: int,
+    bag: tuple[Tensor, Tensor],
+    query: tuple[Tensor, Tensor],
+    generator: torch.Generator,
+    equal_sizes: bool,
+) -> Questions:
+    """Questions about items (episodes, n) and their classes, in random order."""
     device = novel.images.device
-    return Questions(
-        novel.images,
-        run.way,
-        bag=bag.to(device),
-        groups=groups.to(device),
-        query=query.to(device),
-        labels=answers.to(device),
-        equal_sizes=run.score == "episode",
+    (bag_items, groups), (items, labels) = (
+        (part.to(device) for part in _shuffled(*some, generator)) for some in (bag, query)
     )
+    return Questions(novel.images, way, bag_items, groups, items, labels, equal_sizes)
+
+
+def _unequal(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
+    """Questions about classes of 1 to 2K observations and 5 to 25 queries each; all others, where they are pooled.
+
+    Sizes are drawn anew for every batch, and whose they are for every episode.
+    """
+    novel, labels, generator = benchmark.novel, benchmark.novel.labels.cpu(), _generator(benchmark, run)
+    fewest, most = UNEQUAL_QUERIES
+    most_observed, pooled = 2 * int(run.observations), run.score != "episode"
+    there = int(torch.bincount(labels[labels >= 0]).min())
+    most = 1 if pooled else max(fewest, min(most, there - most_observed))
+    sampler = UniformSampler(labels, run.way, most_observed, most, novel.class_names)
+    draws = 1 if pooled else min(episodes, SIZE_DRAWS)
+    tasks = []
+    for number in range(draws):
+        count = 1 if pooled else len(range(number, episodes, draws))
+        observed = torch.randint(1, most_observed + 1, (run.way,), generator=generator)
+        task = sampler.sample(count, generator)
+        shown = torch.arange(most_observed) < observed[:, None]
+        bag = task.support[:, shown], task.support_labels.view(task.support.shape)[:, shown]
+        if pooled:
+            query = _all_others(task, labels, bag[0])
+        else:
+            asked = torch.arange(most) < torch.randint(fewest, most + 1, (run.way, 1), generator=generator)
+            query = task.query[:, asked], task.query_labels.view(task.query.shape)[:, asked]
+        tasks.append(_questions(novel, run.way, bag, query, generator, False))
+    return tasks
 
 
 def families(class_names: Sequence[str]) -> list[list[int]]:
@@ -110,7 +157,8 @@ def families(class_names: Sequence[str]) -> list[list[int]]:
 
 def _generator(benchmark: Benchmark, run: Run | Asked) -> torch.Generator:
     # Drawn on the CPU, so that a seed means the same questions on every device.
-    stream = zlib.crc32(f"{benchmark.facts.name}/{run.way}/{run.observations}/{run.score}".encode())
+    unequal = "/unequal" if run.sizes == "unequal" else ""
+    stream = zlib.crc32(f"{benchmark.facts.name}/{run.way}/{run.observations}/{run.score}{unequal}".encode())
     return torch.Generator().manual_seed(run.seed * 1_000_003 + stream)
 
 
@@ -120,12 +168,15 @@ def _shuffled(items: Tensor, classes: Tensor, generator: torch.Generator) -> tup
     return items.gather(1, order), classes.gather(1, order)
 
 
-def _all_others(task: Task, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Every item of the drawn classes that was not observed, and its class as a row of the task."""
+def _all_others(task: Task, labels: Tensor, observed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Every item of the drawn classes that was not observed, and its class as a row of the task.
+
+    Observed is the task's whole support, or a part of it.
+    """
     row = torch.full((int(labels.max()) + 1,), -1)
     row[task.classes[0]] = torch.arange(task.way)
     answers = torch.where(labels >= 0, row[labels], -1)
-    answers[task.support.flatten()] = -1
+    answers[(task.support if observed is None else observed).flatten()] = -1
     query = (answers >= 0).nonzero().squeeze(1)
     return query[None], answers[query][None]
 

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import cache
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from time import monotonic
@@ -18,7 +18,7 @@ import torch
 
 import medi
 from medi.bench.datasets import facts_for, is_users_own, load_dataset
-from medi.bench.grid import Run, config_of
+from medi.bench.grid import Run, batches, config_of
 from medi.bench.questions import draw_tasks
 from medi.bench.rows import read_rows
 from medi.bench.score import answer_tasks
@@ -77,14 +77,12 @@ def run_grid(
         refuse_other_settings(runs, done.values(), out, device, benchmarks)
         _announce(runs, done, episodes, reporter)
         todo = [run for run in runs if run not in done]
-        batches = [tuple(batch) for _, batch in groupby(todo, key=lambda run: (run.training, run.score))]
+        asked = batches(todo)
         if workers:
-            items = [
-                RunBatch(batch, str(out.absolute()), episodes, worker_device, str(Path.cwd())) for batch in batches
-            ]
+            items = [RunBatch(batch, str(out.absolute()), episodes, worker_device, str(Path.cwd())) for batch in asked]
             results: Generator[Iterable[dict[str, Any]], None, None] = workers(items, reporter)
         else:
-            results = (rows_of(b, benchmarks[b[0].dataset], out, episodes, device, reporter) for b in batches)
+            results = (rows_of(b, benchmarks[b[0].dataset], out, episodes, device, reporter) for b in asked)
         with closing(results):
             for row in chain.from_iterable(results):
                 run = Run.of_row(row)
@@ -138,7 +136,7 @@ def rows_of(
     *,
     trained: Run | None = None,
 ) -> Iterable[dict[str, Any]]:
-    """The rows of runs that share a learner: they are asked the same questions together.
+    """The rows of a batch: runs that share a learner are asked the same questions together.
 
     `trained` is the run that the learner is trained for, where that is none of these.
     """
@@ -148,7 +146,8 @@ def rows_of(
     learner = train_learner(trained or first, benchmark, context)
     start = monotonic()
     regimes = [run.regime for run in runs]
-    scores = answer_tasks(learner, tasks, regimes, seed=first.seed, reporter=reporter)
+    balance = any(run.balance for run in runs)  # all but the oracle agree
+    scores = answer_tasks(learner, tasks, regimes, balance=balance, seed=first.seed, reporter=reporter)
     wait_for(device)
     seconds = round(learner.training_seconds + monotonic() - start, 3)
     chance = fmean(questions.chance() for questions in tasks)
@@ -160,7 +159,6 @@ def rows_of(
 def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
     return {
-        "balance": learner.balanced and run.regime != "grouped",
         "network": learner.network,
         **describe_run(device),
         "settings": settings_of(run),

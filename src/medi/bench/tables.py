@@ -16,13 +16,14 @@ from medi.bench.rows import read_rows
 from medi.errors import InputError
 
 COLUMNS = (
-    "dataset", "task", "score", "method", "regime", "balance", "ACC", "std", "n", "±95", "episodes", "NMI", "ARI",
-    "chance", "oracle", "paper",
+    "dataset", "task", "score", "sizes", "method", "regime", "balance", "ACC", "std", "n", "±95", "episodes", "NMI",
+    "ARI", "ECE", "chance", "oracle", "paper",
 )  # fmt: skip
 NOT_PUBLISHED = "not published"
 NOTE = (
     "ACC, NMI, ARI, chance, oracle and paper in percent; std and n over seeds; ±95: half the 95 % interval over a "
-    "seed's episodes. balance: the method used that classes are equally large. grouped and oracle use "
+    "seed's episodes. balance: the method was told that classes are equally large. ECE: expected calibration error of "
+    "its confidence, 0 (as sure as right) to 1. grouped and oracle use "
     "the true groups of the observations. The paper's MP averages the "
     "observations by true class (grouped), its scoring set is not stated, and its K-means on Omniglot clusters all 659 "
     "characters at once."
@@ -33,9 +34,20 @@ NOTE_ON_ALL = (
 )
 
 
+NOTE_ON_UNEQUAL = (
+    "unequal: 1 to twice as many observations of a class, 5 to 25 queries (fewer where a class has fewer images); ±95 "
+    "over draws of sizes."
+)
+
+
 def note(lines: Sequence[Line]) -> str:
     """What a reader of these lines has to know."""
-    return f"{NOTE} {NOTE_ON_ALL}" if any(line.run.observations == ALL for line in lines) else NOTE
+    parts = [
+        NOTE,
+        NOTE_ON_ALL if any(line.run.observations == ALL for line in lines) else "",
+        NOTE_ON_UNEQUAL if any(line.run.sizes == "unequal" for line in lines) else "",
+    ]
+    return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class Line:
     ari: float
     interval: float | None
     episodes: int
-    balance: bool
+    ece: float | None
     chance: float
     oracle: float | None
     paper: Published | None
@@ -63,9 +75,10 @@ class Line:
             run.dataset,
             f"{run.way}-way {run.observations}-obs",
             run.score,
+            run.sizes,
             kind,
             run.regime,
-            "yes" if self.balance else "no",
+            "yes" if run.balance else "no",
             _percent(fmean(self.acc)),
             _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
             str(len(self.acc)),
@@ -73,6 +86,7 @@ class Line:
             str(self.episodes),
             _percent(self.nmi),
             _percent(self.ari),
+            "" if self.ece is None else f"{self.ece:.2f}",
             _percent(self.chance),
             _percent(self.oracle),
             NOT_PUBLISHED if self.paper is None else self.paper.percent(),
@@ -101,6 +115,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
     lines = []
     for run, group in groups.items():
         intervals = [row["acc_ci95"] for row in group if row["acc_ci95"] is not None]
+        calibration = [row["ece"] for row in group if "ece" in row]
         lines.append(
             Line(
                 run=run,
@@ -109,9 +124,9 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
                 ari=fmean(row["ari"] for row in group),
                 interval=fmean(intervals) if intervals else None,
                 episodes=min(row["episodes"] for row in group),
-                balance=any(row["balance"] for row in group),
+                ece=fmean(calibration) if calibration else None,
                 chance=fmean(row["chance"] for row in group),
-                oracle=means.get(replace(run, regime="grouped")),
+                oracle=means.get(replace(run, regime="grouped", balance=False)),
                 paper=published(run),
             )
         )
@@ -133,7 +148,7 @@ def render(lines: Sequence[Line], form: str) -> str:
             body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in cells)
             head = " & ".join(map(_latex, COLUMNS))
             return (
-                f"\\begin{{tabular}}{{{'l' * 6}{'r' * (len(COLUMNS) - 6)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
+                f"\\begin{{tabular}}{{{'l' * 7}{'r' * (len(COLUMNS) - 7)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
                 f"{body}\\bottomrule\n\\end{{tabular}}\n% {note(lines)}\n"
             )
         case _:
@@ -142,8 +157,8 @@ def render(lines: Sequence[Line], form: str) -> str:
 
 def _order(line: Line) -> tuple[Any, ...]:
     run = line.run
-    return (run.dataset, run.score, str(run.observations), run.way, run.method, run.config, run.sampler or "",
-            REGIMES.index(run.regime))  # fmt: skip
+    return (run.dataset, run.score, run.sizes, str(run.observations), run.way, run.method, run.config,
+            run.sampler or "", REGIMES.index(run.regime), not run.balance)  # fmt: skip
 
 
 def _percent(value: float | None) -> str:

@@ -13,11 +13,14 @@ from medi.bench.tables import COLUMNS, Line, note
 
 def show_lines(lines: Sequence[Line]) -> None:
     """A table on the terminal, with what fits there: the other formats have every column."""
-    shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "ACC", "std", "n")]
-    shown += [COLUMNS.index(name) for name in ("chance", "oracle", "paper")]
+    shown = [COLUMNS.index(name) for name in ("dataset", "task", "score", "method", "regime", "balance")]
+    shown += [COLUMNS.index(name) for name in ("ACC", "std", "n", "ECE", "chance", "oracle", "paper")]
+    if any(line.run.sizes == "unequal" for line in lines):
+        shown.insert(3, COLUMNS.index("sizes"))
     table = Table(*(COLUMNS[i] for i in shown), box=None, pad_edge=False)
-    for column in table.columns[5:]:
-        column.justify = "right"
+    for column, place in zip(table.columns, shown, strict=True):
+        if place >= COLUMNS.index("ACC"):
+            column.justify = "right"
     for line in lines:
         cells = line.cells()
         table.add_row(*(cells[i] for i in shown))

@@ -25,7 +25,7 @@ from medi.cluster.kmeans import Partition, check_points, describe, episodes_at_o
 from medi.cluster.swaps import SwapSearch, improve_by_swaps, rank_in_cluster
 from medi.errors import InputError, unknown_name
 
-__all__ = ["Assignment", "assign_balanced", "balanced_kmeans", "improve_by_swaps", "sinkhorn"]
+__all__ = ["Assignment", "assign_balanced", "balanced_kmeans", "equal_share_offsets", "improve_by_swaps", "sinkhorn"]
 
 Assignment = Literal["sinkhorn", "exact"]
 
@@ -117,6 +117,24 @@ def sinkhorn(
     scores = -cost / temperature
     rows = scores.new_ones(scores.shape[:-1]) if rows is None else rows
     columns = scores.new_ones(*scores.shape[:-2], scores.shape[-1]) if columns is None else columns
+    of_rows, of_columns = _potentials(scores, rows, columns, iterations)
+    return (scores + of_rows + of_columns).exp()
+
+
+def equal_share_offsets(logits: Tensor, *, iterations: int = 200) -> Tensor:
+    """What to add to logits (episodes, n, k) so that all clusters have the same share of the items' probability.
+
+    Returns:
+        (episodes, 1, k), with a mean of zero.
+    """
+    scores = logits.double()  # outputs of a network that is sure of itself differ by hundreds
+    ones = scores.new_ones(())
+    _, offsets = _potentials(scores, ones.expand(scores.shape[:-1]), ones.expand(scores[:, 0].shape), iterations)
+    return (offsets - offsets.mean(-1, keepdim=True)).to(logits.dtype)
+
+
+def _potentials(scores: Tensor, rows: Tensor, columns: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+    """What to add to the rows and columns of scores (..., n, k), so that their exponentials have these sums."""
     log_rows = rows.log().unsqueeze(-1)
     log_columns = (columns * rows.sum(-1, keepdim=True) / columns.sum(-1, keepdim=True)).log().unsqueeze(-2)
     of_rows = log_rows - scores.logsumexp(-1, keepdim=True)
@@ -124,7 +142,7 @@ def sinkhorn(
     for _ in range(iterations):
         of_columns = log_columns - (scores + of_rows).logsumexp(-2, keepdim=True)
         of_rows = log_rows - (scores + of_columns).logsumexp(-1, keepdim=True)
-    return (scores + of_rows + of_columns).exp()
+    return of_rows, of_columns
 
 
 def _search(

@@ -17,10 +17,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from medi.cluster.order import content_order
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
-from medi.methods.base import Assignment, Clustering, Learner, Method, Plan
+from medi.methods.base import Assignment, Learner, Method, Plan
+from medi.methods.outputs import OutputClustering
 from medi.nets import Network
 from medi.nets.embed import NetworkEmbedding, in_batches
 from medi.runtime.context import Context
@@ -177,17 +179,26 @@ class BagLearner(Learner):
             torch.default_generator.manual_seed(context.seed)  # layers made on the CPU follow from the seed
             return self.method.adapt(self.learnt, Bag(images, k, groups, context, self))
 
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> BagClustering:
+    def discover(
+        self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator, *, equal_sizes: bool = False
+    ) -> BagClustering:
         """Train on each bag in turn."""
         seeds = torch.randint(2**31, (len(bag),), generator=generator, device=generator.device).tolist()
-        return self.cluster(encoded, bag, k, seeds)
+        return self.cluster(encoded, bag, k, seeds, equal_sizes=equal_sizes)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> BagClustering:
         """The same training with the true groups in place of what the method thinks of them."""
         return self.cluster(encoded, bag, k, range(len(bag)), groups)
 
     def cluster(
-        self, encoded: Tensor, bag: Tensor, k: int, seeds: Sequence[int], groups: Tensor | None = None
+        self,
+        encoded: Tensor,
+        bag: Tensor,
+        k: int,
+        seeds: Sequence[int],
+        groups: Tensor | None = None,
+        *,
+        equal_sizes: bool = False,
     ) -> BagClustering:
         """Train on each bag with its own seed."""
         if bag.shape[1] < k:
@@ -195,13 +206,15 @@ class BagLearner(Learner):
         models, reporter = [], self.context.reporter
         # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
         of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
+        order = content_order(encoded[bag])
+        ordered, told = bag.gather(1, order), None if groups is None else groups.gather(1, order)
         with of_bags.track(f"{self.method.name}: bags", len(bag)) as tick:
-            for number, (items, seed) in enumerate(zip(bag, seeds, strict=True)):
+            for number, (items, seed) in enumerate(zip(ordered, seeds, strict=True)):
                 context = replace(self.context, seed=seed, reporter=of_steps)
-                truth = None if groups is None else groups[number]
+                truth = None if told is None else told[number]
                 models.append(self.adapt(encoded[items], k, truth, context).eval())
                 tick(number + 1)
-        clustering = BagClustering(self, models, encoded, bag, k, seeds)
+        clustering = BagClustering(self, models, encoded, bag, k, seeds, equal_sizes=equal_sizes)
         if (fewest := int(clustering.used.min())) < k:
             count = int((clustering.used < k).sum())
             reporter.say(
@@ -211,11 +224,12 @@ class BagLearner(Learner):
         return clustering
 
 
-class BagClustering(Clustering):
+class BagClustering(OutputClustering):
     """Clusters that are outputs of networks, one for each bag.
 
     Attributes:
-        used: (episodes,) int64, how many of the clusters have an observation: fewer than k after a collapse.
+        used: (episodes,) int64, how many of the clusters are some observation's largest output: fewer than k after a
+            collapse, whatever is known of their sizes.
     """
 
     def __init__(
@@ -226,26 +240,30 @@ class BagClustering(Clustering):
         bag: Tensor,
         k: int,
         seeds: Sequence[int],
+        *,
+        equal_sizes: bool = False,
     ) -> None:
         self.learner, self.models, self.bag, self.k, self.seeds = learner, models, bag, k, seeds
-        self.labels, self.confidence = self.assign(encoded, bag)
-        self.used = torch.tensor([row.unique().numel() for row in self.labels])
+        logits = self._logits(encoded, bag)
+        super().__init__(logits, equal_sizes=equal_sizes)
+        self.used = torch.tensor([row.unique().numel() for row in logits.argmax(-1)])
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
-        """The largest output for each item; norm layers use what they saw of known data and observations."""
+        """The answer for each item; norm layers use what they saw of known data and observations."""
+        return self.answer(self._logits(encoded, items))
+
+    def _logits(self, encoded: Tensor, items: Tensor) -> Tensor:
+        """Outputs (episodes, m, k) for items (episodes, m)."""
+        device = self.learner.context.device
         answers = [
-            in_batches(
-                lambda batch, model=model: model(to_float(batch)).float().softmax(-1),
-                self.learner.context.device,
-                encoded[row],
-            )
+            in_batches(lambda batch, model=model: model(to_float(batch)).float(), device, encoded[row])
             for model, row in zip(self.models, items, strict=True)
         ]
-        confidence, labels = torch.stack(answers).max(-1)
-        return Assignment(labels, confidence)
+        return torch.stack(answers)
 
     def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
         """Train anew on observations and items together, none of them labelled."""
-        together = self.learner.cluster(encoded, torch.cat([self.bag, items], 1), self.k, self.seeds)
+        both = torch.cat([self.bag, items], 1)
+        together = self.learner.cluster(encoded, both, self.k, self.seeds, equal_sizes=equal_sizes)
         observed = self.bag.shape[1]
         return Assignment(together.labels[:, observed:], together.confidence[:, observed:])

@@ -51,7 +51,6 @@ class Plan:
         augmentation: What leaves the class of an image alone.
         sampler: How training tasks are drawn.
         views: Settings of CATA's network, where that is the sampler.
-        equal_sizes: Every novel class has equally many observations, as in the paper; a method may use that.
         context: Device, seed, folder and progress.
         observed: (n, …), the images of the one bag there will be, where everything is observed: a stage that needs no
             labels may learn from these, too. None where there may be many bags.
@@ -63,7 +62,6 @@ class Plan:
     augmentation: Augmentation = field(default_factory=Augmentation)
     sampler: str = "uniform"
     views: ViewsConfig = field(default_factory=ViewsConfig)
-    equal_sizes: bool = False
     context: Context = field(default_factory=Context)
     observed: Tensor | None = None
 
@@ -94,7 +92,6 @@ class Plan:
             augmentation=benchmark.facts.augmentation,
             sampler=sampler,
             views=views_for(benchmark.facts, context.device),
-            equal_sizes=not everything,
             context=context,
             observed=train.images if everything and train is not None else None,
         )
@@ -151,7 +148,7 @@ class Clustering(ABC):
         Args:
             encoded: What `Learner.encode` made of the pool.
             items: Indices into it.
-            equal_sizes: Every class has equally many of these items; a method may use that.
+            equal_sizes: Every class has equally many of these items and of the bag's, and that is to be used.
         """
         raise InputError("this method has no transductive form: leave `transductive` out of --regime.")
 
@@ -162,7 +159,7 @@ class Learner(ABC):
     Attributes:
         embedding: How one item becomes a point, by itself; `medi discover` compares photos by it and saves it.
         network: Name of the network, None where there is none.
-        balanced: Whether discovery uses that the classes of a bag have equally many items.
+        balanced: Whether its settings use that classes have equally many items, where that is so.
         training_seconds: What learning took, over all sessions of an interrupted one.
     """
 
@@ -176,8 +173,18 @@ class Learner(ABC):
         return images
 
     @abstractmethod
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
-        """Group each bag (episodes, n) of unlabelled items into k classes."""
+    def discover(
+        self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator, *, equal_sizes: bool = False
+    ) -> Clustering:
+        """Group each bag (episodes, n) of unlabelled items into k classes.
+
+        Args:
+            encoded: What `encode` made of the pool.
+            bag: Indices into it; their order must not matter.
+            k: Number of classes.
+            generator: Source of random draws.
+            equal_sizes: Every class has equally many of these items, and that is to be used.
+        """
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
         """The clustering that the true groups (episodes, n) of the bag would give: uses labels, a ceiling only."""
@@ -250,7 +257,13 @@ class Method(ABC):
             torch.default_generator.manual_seed(plan.context.seed)  # layers made on the CPU follow from the seed
             learner = self.make_learner(known, plan)
         learner.training_seconds = plan.context.stopwatch.seconds - before
+        learner.balanced = self.balanced
         return learner
+
+    @property
+    def balanced(self) -> bool:
+        """Whether its settings use that classes have equally many items, where that is so."""
+        return False
 
     @property
     def learns(self) -> bool:

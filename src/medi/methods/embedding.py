@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from medi.cluster.balanced import assign_balanced, balanced_kmeans
+from medi.cluster.free import free_kmeans
 from medi.cluster.groups import group_means
-from medi.cluster.kmeans import describe, kmeans, squared_distances
+from medi.cluster.kmeans import describe, squared_distances
 from medi.cluster.neighbours import towards_neighbours
+from medi.cluster.order import content_order, take
 from medi.cluster.transductive import refine
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
@@ -36,7 +38,7 @@ class Grouping:
     """How points become clusters.
 
     Attributes:
-        balanced: Use that all classes have equally many observations, where they do.
+        balanced: Use that all classes have equally many items, where they do and nothing else is said.
         unit: Scale points to length 1 first.
         recluster: Transductive form, where classes are known to be equally large: cluster observations and queries
             anew, together. Otherwise they settle around the centres of the observations.
@@ -58,14 +60,11 @@ class CentreClustering(Clustering):
         labels: (episodes, n) cluster of each.
         centres: (episodes, k, d).
         temperature: Squared distance that makes a class e times less likely.
-        balanced: Whether classes are known to be equally large.
     """
 
-    def __init__(
-        self, grouping: Grouping, bag: Tensor, labels: Tensor, centres: Tensor, *, temperature: float, balanced: bool
-    ) -> None:
+    def __init__(self, grouping: Grouping, bag: Tensor, labels: Tensor, centres: Tensor, temperature: float) -> None:
         self.grouping, self.bag, self.labels, self.centres = grouping, bag, labels, centres
-        self.temperature, self.balanced = temperature, balanced
+        self.temperature = temperature
         self.confidence = self._probabilities(bag).gather(2, labels[:, :, None]).squeeze(2)
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
@@ -76,29 +75,30 @@ class CentreClustering(Clustering):
     def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
         """Let observations and items settle together around moving centres."""
         together = torch.cat([self.bag, self._points(encoded, items)], dim=1)
-        centres, balanced = self.centres, self.balanced and equal_sizes
-        seen = self.bag.shape[1]
+        centres, seen, order = self.centres, self.bag.shape[1], content_order(together)
         if self.grouping.neighbours:
             together = towards_neighbours(together, neighbours=self.grouping.neighbours)
             centres = group_means(together[:, :seen], self.labels, centres.shape[1])
-        if self.grouping.recluster and balanced:
-            return self._recluster(together, seen)
-        settled = refine(centres, together, balanced=balanced)
+        if self.grouping.recluster and equal_sizes:
+            return self._recluster(together, seen, order)
+        settled = refine(centres, together, balanced=equal_sizes)
         confidence, labels = settled.plan[:, seen:].max(2)
         return Assignment(labels, confidence)
 
-    def _recluster(self, together: Tensor, seen: int) -> Assignment:
-        """Clusters of equal size of all points (episodes, n, d); the answer is about those after the first `seen`.
+    def _recluster(self, together: Tensor, seen: int, order: Tensor) -> Assignment:
+        """Clusters of equal size of all points (episodes, n, d), searched in an order (episodes, n).
 
-        A cluster has the number of the cluster of observations that it shares most with.
+        The answer is about those after the first `seen`. A cluster has the number of the cluster of observations that
+        it shares most with.
         """
         k = self.centres.shape[1]
         generator = torch.Generator(together.device).manual_seed(0)
         # Large clusters need little search, and it costs most there.
-        found = balanced_kmeans(together, k, generator=generator, restarts=2, swaps=10)
-        before, after = (one_hot(some, k).float() for some in (self.labels, found.labels[:, :seen]))
+        found = balanced_kmeans(take(together, order), k, generator=generator, restarts=2, swaps=10)
+        of_all = take(found.labels, order.argsort(1))
+        before, after = (one_hot(some, k).float() for some in (self.labels, of_all[:, :seen]))
         number = assign_balanced(-after.mT @ before, method="exact")  # (episodes, k), by number in `found`
-        labels = found.labels[:, seen:, None]
+        labels = of_all[:, seen:, None]
         confidence = self._probabilities(together[:, seen:], found.centres).gather(2, labels)
         return Assignment(number.gather(1, labels.squeeze(2)), confidence.squeeze(2))
 
@@ -129,17 +129,19 @@ class EmbeddingLearner(Learner):
     def __init__(self, method: EmbeddingMethod, embedding: Embedding, known: ImageSet, plan: Plan) -> None:
         self.method, self.grouping = method, method.grouping
         self.embedding, self.network = embedding, embedding.network_name
-        self.balanced = method.grouping.balanced and plan.equal_sizes
         self.temperature = self._calibrated(known, plan)
 
     def encode(self, images: Tensor) -> Tensor:
         """Points (n, d) of images (n, …)."""
         return self.embedding(images)
 
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
+    def discover(
+        self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator, *, equal_sizes: bool = False
+    ) -> Clustering:
         """Cluster the points of each bag."""
         points = prepare(encoded[bag], self.grouping)
-        labels = self.method.group(points, k, generator, self.balanced)
+        order = content_order(points)
+        labels = take(self.method.group(take(points, order), k, generator, equal_sizes), order.argsort(1))
         return self._clustering(points, labels, describe(points, labels, k).centres)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> CentreClustering:
@@ -148,9 +150,7 @@ class EmbeddingLearner(Learner):
         return self._clustering(points, groups, group_means(points, groups, k))
 
     def _clustering(self, points: Tensor, labels: Tensor, centres: Tensor) -> CentreClustering:
-        return CentreClustering(
-            self.grouping, points, labels, centres, temperature=self.temperature, balanced=self.balanced
-        )
+        return CentreClustering(self.grouping, points, labels, centres, self.temperature)
 
     def _calibrated(self, known: ImageSet, plan: Plan) -> float:
         """The temperature under which tasks of known classes are most likely.
@@ -206,8 +206,13 @@ class EmbeddingMethod(Method):
 
     def group(self, points: Tensor, k: int, generator: torch.Generator, equal_sizes: bool) -> Tensor:
         """Labels (episodes, n), 0 to k - 1, of points (episodes, n, d); `equal_sizes`: groups are equally large."""
-        cluster = balanced_kmeans if equal_sizes else kmeans
+        cluster = balanced_kmeans if equal_sizes else free_kmeans
         return cluster(points, k, generator=generator).labels
+
+    @property
+    def balanced(self) -> bool:
+        """As its grouping says."""
+        return self.grouping.balanced
 
     def own_grouping(self) -> Grouper | None:
         """`group`, where a method defines its own."""

@@ -84,6 +84,11 @@ class MM(Method):
                 f"a {self.pretraining.network} cannot become a {self.network}: give both the same network."
             )
 
+    @property
+    def balanced(self) -> bool:
+        """As its grouping says, where it groups."""
+        return self.readout == "cluster" and self.grouping.balanced
+
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Algorithm 2: train the start of the inner steps on tasks of known classes, drawn by the plan's sampler."""
         context = plan.context

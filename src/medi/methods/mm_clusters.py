@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from medi.data.augment import to_float
-from medi.methods.base import Assignment, Clustering
+from medi.methods.base import Assignment
 from medi.methods.embedding import CentreClustering, prepare
 from medi.methods.inner_steps import Clusterer, Parameters, respond
+from medi.methods.outputs import OutputClustering
 
 MOST_AT_ONCE = 2000
 """Items asked about that are answered at a time: a pool may be large."""
@@ -61,29 +62,25 @@ class AdaptedNetwork:
         return self.respond(to_float(encoded[items]))[0][:, self.observations.shape[1] :]
 
 
-class HeadClustering(Clustering):
+class HeadClustering(OutputClustering):
     """Clusters that are outputs of an adapted network."""
 
-    def __init__(self, adapted: AdaptedNetwork) -> None:
+    def __init__(self, adapted: AdaptedNetwork, *, equal_sizes: bool = False) -> None:
         self.adapted = adapted
-        self.labels, self.confidence = _largest(adapted.respond(adapted.observations[:, :0])[1])
+        super().__init__(adapted.respond(adapted.observations[:, :0])[1], equal_sizes=equal_sizes)
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
-        """The head's largest output for each item, normalised by the observations alone."""
-        return self._assigned(encoded, items, together=False)
+        """The head's answer for each item, normalised by the observations alone."""
+        return self.answer(self._logits(encoded, items, together=False))
 
     def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
-        """The head's largest output, with normalisation by all items that are seen together."""
-        return self._assigned(encoded, items, together=True)
+        """The head's answers, with normalisation by all items that are seen together."""
+        logits = self._logits(encoded, items, together=True)
+        return self.share_out(logits) if equal_sizes else self.answer(logits)
 
-    def _assigned(self, encoded: Tensor, items: Tensor, *, together: bool) -> Assignment:
+    def _logits(self, encoded: Tensor, items: Tensor, *, together: bool) -> Tensor:
         _, logits = self.adapted.respond(to_float(encoded[items]), together=together)
-        return _largest(logits[:, self.adapted.observations.shape[1] :])
-
-
-def _largest(logits: Tensor) -> Assignment:
-    confidence, labels = logits.softmax(-1).max(-1)
-    return Assignment(labels, confidence)
+        return logits[:, self.adapted.observations.shape[1] :]
 
 
 class AdaptedCentres(CentreClustering):

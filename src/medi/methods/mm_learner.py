@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from medi.cluster.balanced import balanced_kmeans
+from medi.cluster.free import free_kmeans
 from medi.cluster.groups import group_means
-from medi.cluster.kmeans import kmeans, squared_distances
+from medi.cluster.kmeans import describe, squared_distances
+from medi.cluster.order import content_order, take
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.errors import InputError
@@ -59,17 +61,25 @@ class MMLearner(Learner):
         self.model, self.plan, self.inner, self.readout, self.grouping = model, plan, inner, readout, grouping
         self.embedding = ReferenceEmbedding.of(model.body, known)
         self.network = self.embedding.network_name
-        self.balanced = readout == "cluster" and grouping.balanced and plan.equal_sizes
         self.temperature = 1.0
 
-    def discover(self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator) -> Clustering:
+    def discover(
+        self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator, *, equal_sizes: bool = False
+    ) -> Clustering:
         """Take the inner steps on every bag at once, then read off the clusters."""
-        adapted = self._checked(self.adapt(encoded, bag[:, self._part(bag)]), k)
+        order = content_order(encoded[bag])
+        shown, back = bag.gather(1, order)[:, self._part(bag)], order.argsort(1)
+        if shown.shape != bag.shape:  # of a large bag a part is shown, and `_of_all` answers for all of it
+            back = torch.arange(shown.shape[1], device=bag.device).expand(shown.shape)
+        adapted = self._checked(self.adapt(encoded, shown), k)
         if self.readout == "head":
-            return _of_all(HeadClustering(adapted), encoded, bag)
+            head = HeadClustering(adapted, equal_sizes=equal_sizes)
+            head.labels, head.confidence = take(head.labels, back), take(head.confidence, back)
+            return _of_all(head, encoded, bag)
         points = self._points(adapted)
-        partition = (balanced_kmeans if self.balanced else kmeans)(points, k, generator=generator)
-        return _of_all(self._centred(adapted, points, partition.labels, partition.centres), encoded, bag)
+        labels = (balanced_kmeans if equal_sizes else free_kmeans)(points, k, generator=generator).labels
+        centres = describe(points, labels, k).centres
+        return _of_all(self._centred(adapted, take(points, back), take(labels, back), centres), encoded, bag)
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> Clustering:
         """The same steps with the true groups as pair labels, and the groups' centres."""
@@ -142,9 +152,7 @@ class MMLearner(Learner):
         return prepare(adapted.respond(adapted.observations[:, :0])[0], self.grouping)
 
     def _centred(self, adapted: AdaptedNetwork, points: Tensor, labels: Tensor, centres: Tensor) -> Clustering:
-        return AdaptedCentres(
-            adapted, self.grouping, points, labels, centres, temperature=self.temperature, balanced=self.balanced
-        )
+        return AdaptedCentres(adapted, self.grouping, points, labels, centres, self.temperature)
 
 
 def _of_all(clustering: Clustering, encoded: Tensor, bag: Tensor) -> Clustering:
