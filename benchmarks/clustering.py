@@ -15,6 +15,7 @@ import torch
 from script import Parser, run, write_json
 
 from medi.cluster.balanced import balanced_kmeans
+from medi.cluster.free import free_kmeans
 from medi.cluster.kmeans import describe, kmeans
 from medi.metrics import score_episodes
 from medi.runtime.devices import describe_device
@@ -22,6 +23,7 @@ from medi.runtime.devices import describe_device
 EPISODES, POINTS = 200, 5
 SEARCHES = {
     "k-means, 10 starts": lambda x, k, g: kmeans(x, k, generator=g),
+    "any sizes, default (Ward, then single moves)": lambda x, k, g: free_kmeans(x, k, generator=g),
     "balanced, 10 starts, descent by swaps": lambda x, k, g: balanced_kmeans(x, k, generator=g, restarts=10, swaps=0),
     "balanced, default (annealed swaps)": lambda x, k, g: balanced_kmeans(x, k, generator=g),
 }

@@ -25,7 +25,7 @@ def show_lines(lines: Sequence[Line]) -> None:
         cells = line.cells()
         table.add_row(*(cells[i] for i in shown))
     console = Console()
-    console.width = max(console.width, 110)  # a long line can be read, a cut name cannot
+    console.width = max(console.width, 140)  # a long line can be read, a cut name cannot
     console.print(table)
     console.print(f"\n{note(lines)}", highlight=False, soft_wrap=True)
 
