@@ -153,29 +153,6 @@ def test_the_number_of_flowers_of_iris_is_in_the_interval(known):
     assert low <= 3 - known <= high
 
 
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_transform_gives_a_table_where_one_is_wanted(digits, container):
-    frames = pytest.importorskip(container, reason=f"{container} is not installed")
-    X, _, given = digits
-    model = MetaDiscovery(3, method="kmeans", random_state=0).set_output(transform=container)
-    table = model.fit(X, given).transform(X)
-    assert isinstance(table, frames.DataFrame)
-    width = table.shape[1]
-    assert list(table.columns) == [f"metadiscovery{i}" for i in range(width)] == model.get_feature_names_out().tolist()
-    assert (table.to_numpy() == model.set_output(transform="default").transform(X)).all()
-
-
-def test_a_table_may_go_in_and_its_columns_are_checked(digits, fitted):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    X, _, given = digits
-    table = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
-    model = clone(fitted).fit(table, pandas.Series(given, name="digit"))
-    assert (model.labels_ == fitted.labels_).all()
-    assert model.feature_names_in_[0] == "pixel 0"
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table[table.columns[::-1]])
-
-
 def test_threads_are_bounded_and_then_what_they_were(digits, monkeypatch):
     X = digits[0][-36:]
     seen = []
@@ -320,8 +297,21 @@ def test_importing_the_package_does_not_import_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("novel", [-1, None])
-def test_labels_of_mixed_kinds_are_refused_with_the_cure(novel):
-    y = np.array(["a"] * 10 + ["b"] * 10 + [novel] * 10, dtype=object)
+def test_labels_of_mixed_kinds_are_refused_with_the_cure():
+    y = np.array(["a"] * 10 + ["b"] * 10 + [-1] * 10, dtype=object)
     with pytest.raises(ValueError, match='strings and "-1"'):
         MetaDiscovery(method="kmeans").fit(np.random.default_rng(0).normal(size=(30, 3)), y)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0.0] * 5 + [np.nan] * 3),
+        np.array(["a"] * 5 + [None] * 3, dtype=object),
+        ["a"] * 5 + [np.nan] * 3,
+        [0] * 5 + [None] * 3,
+    ],
+)
+def test_a_missing_label_is_refused_with_its_row_and_the_cure(y):
+    with pytest.raises(ValueError, match="in 3 of 8 rows, the first is row 5: mark novel rows by -1"):
+        MetaDiscovery(method="kmeans").fit(np.zeros((8, 2)), y)

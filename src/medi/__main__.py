@@ -7,7 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-from medi.errors import STOPPED
+from medi.errors import STOPPED, Exit
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             sys.stderr.write(STOPPED + "\n")
             sys.stderr.flush()
-            os._exit(130)
+            os._exit(Exit.STOPPED)
         frame = frame.f_back
     raise KeyboardInterrupt
 

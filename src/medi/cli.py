@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from importlib.metadata import version as installed_version
@@ -15,7 +16,7 @@ from medi import __version__
 from medi.bench.commands import app as bench_app
 from medi.data.commands import app as data_app
 from medi.discovery.commands import assign, discover
-from medi.errors import STOPPED, InputError, LostError
+from medi.errors import STOPPED, Exit, InputError, LostError
 from medi.licence import WEIGHTS
 from medi.review.commands import accept, export, review
 from medi.runtime.ray_option import RayCommand
@@ -76,30 +77,63 @@ def demo(
     run_demo(out)
 
 
+@app.command()
+def schema(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one.", show_default="list them")] = None,
+) -> None:
+    """Print the JSON Schema of what programs can read; without NAME, list the schemas.
+
+    Files that medi writes, and what commands print with --json (docs/programs.md).
+    """
+    from medi.schemas import names, text
+    from medi.schemas import schema as read
+
+    for listed in names() if name is None else ():
+        typer.echo(f"{listed:16}{read(listed)['title']}")
+    if name is not None:
+        typer.echo(text(name), nl=False)
+
+
 def run() -> NoReturn:
-    """Run the program and exit: 0 done, 1 a part was lost, 2 the input is at fault (one line each), 130 on Ctrl-C."""
+    """Run the program and exit with a code of `Exit`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "±" shows a question mark, not a traceback
+    try:
+        code = _code()
+    except (BrokenPipeError, SystemExit) as error:
+        cause = error.__context__ if isinstance(error, SystemExit) else error  # typer and rich make SystemExit(1) of it
+        if not isinstance(cause, BrokenPipeError):
+            raise
+        code = Exit.CLOSED_PIPE
+        for stream in filter(None, (sys.__stdout__, sys.__stderr__)):  # or Python would fail to write what is left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Run a command; what went wrong is said in one line, or by the traceback of an error that is the program's."""
     try:
         code = app(standalone_mode=False)
     except InputError as error:
         code = _fault(str(error))
     except LostError as error:
-        code = _fault(str(error), 1)
+        code = _fault(str(error), Exit.FAILED)
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
-            code = 0
+            code = Exit.DONE
         else:
             code = _fault(f"{error.format_message()} (`medi --help` and `medi COMMAND --help` list what there is)")
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
-    if code == 130:
+        code = Exit.STOPPED
+    if code == Exit.STOPPED:
         typer.echo(STOPPED, err=True)
-    sys.exit(code if isinstance(code, int) else 0)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    return code if isinstance(code, int) else Exit.DONE
 
 
-def _fault(message: str, code: int = 2) -> int:
+def _fault(message: str, code: int = Exit.INPUT) -> int:
     typer.echo(f"medi: {' '.join(message.split())}", err=True)
     return code

@@ -1,13 +1,27 @@
-"""Errors that are the input's fault, the hints that come with them, and the line that ends an interrupted command."""
+"""Errors that are the input's fault, the hints that come with them, and how commands end: exit codes, last words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 
 ALL_NAMES = 10
 """So many names are all listed in an error; of more names only the nearest."""
 NEAR_NAMES = 5
 STOPPED = "medi: stopped; what was finished is kept: repeat the command to go on (`medi bench`: with --resume)."
+
+
+class Exit(IntEnum):
+    """Exit codes of every command (docs/programs.md)."""
+
+    DONE = 0
+    FAILED = 1
+    """A part was lost, a repeated result differs, or the program is at fault (then with a traceback)."""
+    INPUT = 2
+    STOPPED = 130
+    """Ctrl-C; 128 and the number of the signal, as shells have it."""
+    CLOSED_PIPE = 141
+    """Whoever read the output went away; 128 and the number of SIGPIPE."""
 
 
 class InputError(Exception):

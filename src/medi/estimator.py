@@ -88,8 +88,8 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """Learn from the known items and group the novel ones.
 
         Args:
-            X: Vectors (n, d), or uint8 images (n, c, h, w) or (n, h, w, c).
-            y: (n,) class of each item, -1 for novel ones. None: everything is novel.
+            X: Vectors (n, d), an array or a data frame, or uint8 images (n, c, h, w) or (n, h, w, c).
+            y: (n,) class of each item, -1 for novel ones ("-1" among strings). None: everything is novel.
         """
         items = self._items(X, reset=True)
         given = np.full(len(items), NOVEL) if y is None else self._labels(y, len(items))
@@ -188,6 +188,7 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def _items(self, X: ArrayLike, *, reset: bool) -> torch.Tensor:
         """Vectors as float64, images as uint8 with channels first."""
+        _check_columns(X)
         array = validate_data(self, X, reset=reset, allow_nd=True, dtype=None if _ndim(X) == 4 else np.float64)
         if array.ndim == 2:
             return torch.tensor(array)  # a copy: what the caller does to X later must not matter
@@ -200,7 +201,11 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return torch.tensor(np.ascontiguousarray(array))
 
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        listed = isinstance(y, list | tuple)  # NumPy would make the string "nan" of a missing label in one
+        labels: NDArray[Any] = column_or_1d(np.asarray(y, dtype=object if listed else None), warn=True)
+        _refuse_gaps(labels)
+        if labels.dtype.kind == "O" and (listed or not any(isinstance(label, str) for label in labels)):
+            labels = np.array(labels.tolist())  # numbers in objects, as nullable columns have them
         try:
             check_classification_targets(labels)
         except TypeError as error:  # they cannot be sorted
@@ -222,6 +227,42 @@ def _is_novel(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind in "iuf":
         return np.asarray(labels == NOVEL)
     return np.array([str(label) == str(NOVEL) for label in labels], dtype=bool)
+
+
+def _refuse_gaps(labels: NDArray[Any]) -> None:
+    """A missing label is an error: it may mean a novel row, or a mistake."""
+    missing = [_is_missing(label) for label in labels] if labels.dtype.kind == "O" else labels != labels
+    if np.any(missing):
+        raise ValueError(
+            f"y has no label (NaN, None or null) in {np.sum(missing)} of {len(labels)} rows, the first is row "
+            f'{np.argmax(missing)}: mark novel rows by -1, among strings by "-1".'
+        )
+
+
+def _is_missing(label: object) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas' NA is neither true nor false
+        return True
+
+
+def _check_columns(X: ArrayLike) -> None:
+    """Refuse columns of a data frame (pandas or polars) that hold no numbers; others would be taken for some."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, which holds no rows yet: give X.collect().")
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    other = [f"'{name}' ({kind})" for name, kind in zip(X.columns, X.dtypes, strict=True) if not _holds_numbers(kind)]
+    if other:
+        shown = ", ".join(other[:3]) + (f" and {len(other) - 3} more" if len(other) > 3 else "")
+        raise ValueError(f"X has columns that hold no numbers: {shown}; encode them as numbers, or leave them out.")
+
+
+def _holds_numbers(kind: Any) -> bool:
+    """Whether a column of a type, pandas' or polars', holds numbers or truth values."""
+    if hasattr(kind, "kind"):
+        return kind.kind in "biufc"
+    return bool(kind.is_numeric()) or str(kind) == "Boolean"
 
 
 def _whole(number: Any) -> Any:

@@ -18,7 +18,7 @@ from medi.bench.grid import (
     parse_observations,
     runs_asked_for,
 )
-from medi.errors import InputError, unknown_name
+from medi.errors import Exit, InputError, unknown_name
 from medi.names import METHOD_NAMES, SAMPLER_NAMES
 from medi.runtime.ray_option import RayCommand
 
@@ -261,7 +261,7 @@ def rerun_command(
 
     comparison = rerun(read_row(row), out, choose_device(device), Reporter())
     typer.echo(comparison.text)
-    raise typer.Exit(0 if comparison.agrees else 1)
+    raise typer.Exit(Exit.DONE if comparison.agrees else Exit.FAILED)
 
 
 @app.command("table")

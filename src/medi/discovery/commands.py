@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from medi.errors import InputError
 from medi.names import METHOD_NAMES
 from medi.runtime.progress import Reporter, Silent
+from medi.runtime.terminal import printable, printing_aside, say, strict_json
 
 if TYPE_CHECKING:
     from medi.photos.folders import Skipped
@@ -80,11 +81,12 @@ def discover(
     source = None if features else DEFAULT if encoder is None else encoder
     given = tuple(features or ())
     arguments = Arguments(known, novel, out, wanted, method, source, seed, device, export, given, only_novel)
-    facts = run_discover(arguments, render, _reporter(), carry=carry_over, force=force, ray=ray, verbose=verbose)
+    with printing_aside(as_json):
+        facts = run_discover(arguments, render, _reporter(), carry=carry_over, force=force, ray=ray, verbose=verbose)
     if facts is None:  # the first rank prints
         return
     if as_json:
-        typer.echo(json.dumps(facts, indent=1))
+        typer.echo(strict_json(facts))
     else:
         _summarise(facts, out)
 
@@ -102,6 +104,7 @@ def assign(
         ),
     ] = 0.05,
     features: Annotated[list[Path] | None, FEATURES] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts and skipped files as JSON.")] = False,
     verbose: Annotated[bool, VERBOSE] = False,
     force: Annotated[bool, FORCE] = False,
     ray: Annotated[str | None, RAY] = None,
@@ -115,22 +118,29 @@ def assign(
         raise InputError(f"--none-rate {none_rate} is no share of photos: give 0 to 1, such as 0.05.")
     from medi.discovery.assign import run_assign
 
-    assigned = run_assign(
-        model,
-        images,
-        out,
-        _reporter(),
-        none_rate=none_rate,
-        force=force,
-        ray=ray,
-        features=features or (),
-        verbose=verbose,
-    )
+    with printing_aside(as_json):
+        assigned = run_assign(
+            model,
+            images,
+            out,
+            _reporter(),
+            none_rate=none_rate,
+            force=force,
+            ray=ray,
+            features=features or (),
+            verbose=verbose,
+        )
     if assigned is None:  # the first rank prints
         return
-    console = Console()
-    counts = ", ".join(f"{assigned.kinds[kind]} {kind}" for kind in ("novel", "known", "none"))
-    _say(console, f"{sum(assigned.kinds.values())} photos: {counts}. In {out}.")
+    kinds = {kind: assigned.kinds[kind] for kind in ("novel", "known", "none")}
+    if as_json:
+        skipped = [asdict(item) for item in assigned.skipped]
+        typer.echo(
+            strict_json({"out": str(out.resolve()), "photos": sum(kinds.values()), "kinds": kinds, "skipped": skipped})
+        )
+        return
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    say(Console(), f"{sum(kinds.values())} photos: {counts}. In {out}.")
     _list_skipped(assigned.skipped)
 
 
@@ -156,33 +166,23 @@ def _summarise(facts: Mapping[str, Any], out: Path) -> None:
     console, words = Console(markup=False), summary(facts)
     _list_skipped([Skipped(**item) for item in facts["skipped"]])
     for line in words.before:
-        _say(console, line)
+        say(console, line)
     if words.rows:
         table = Table(*words.header, box=None, pad_edge=False)
         for row in words.rows:
             table.add_row(*row)
         console.print(table, highlight=False)
     for line in words.after:
-        _say(console, line)
-    _say(console, f"Look at {out / REPORT}.")
+        say(console, line)
+    say(console, f"Look at {out / REPORT}.")
 
 
 def _list_skipped(skipped: Sequence[Skipped]) -> None:
     if not skipped:
         return
     console = Console(stderr=True)
-    _say(console, f"{len(skipped)} file{'s were' if len(skipped) != 1 else ' was'} skipped:")
+    say(console, f"{len(skipped)} file{'s were' if len(skipped) != 1 else ' was'} skipped:")
     for item in skipped[:SKIPPED_SHOWN]:
-        _say(console, f"  {_printable(item.path)}: {item.reason}")
+        say(console, f"  {printable(item.path)}: {item.reason}")
     if len(skipped) > SKIPPED_SHOWN:
-        _say(console, f"  and {len(skipped) - SKIPPED_SHOWN} more")
-
-
-def _printable(text: str) -> str:
-    """Without line breaks and control characters: file names may hold anything."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _say(console: Console, line: str) -> None:
-    """Print one line as it is: not wrapped, coloured or interpreted as markup."""
-    console.print(line, soft_wrap=True, highlight=False, markup=False)
+        say(console, f"  and {len(skipped) - SKIPPED_SHOWN} more")

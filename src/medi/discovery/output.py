@@ -17,7 +17,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 from medi.discovery.result import Discovery
 from medi.errors import InputError
 from medi.runtime.files import input_errors, make_folder, write_atomically, written_atomically
+from medi.runtime.terminal import strict_json
 
 CLUSTERS, DISCOVERY, REPORT, REVIEW = "clusters.csv", "discovery.json", "report.html", "review.jsonl"
 MODEL, GROUPS = "model", "groups"
@@ -173,16 +173,4 @@ def _read(path: Path) -> Any:
 
 
 def _json(facts: object) -> bytes:
-    """As JSON, in ASCII because names may hold what UTF-8 cannot."""
-    return (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode()
-
-
-def plain(value: Any) -> Any:
-    """The same as JSON can hold it: NaN and infinities as None."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+    return (strict_json(facts) + "\n").encode()

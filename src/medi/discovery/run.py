@@ -34,6 +34,7 @@ from medi.runtime.context import Context
 from medi.runtime.devices import choose_device, cpu_threads, describe_device
 from medi.runtime.files import write_atomically
 from medi.runtime.progress import Reporter
+from medi.runtime.terminal import plain
 
 Thumbnails = Callable[[Sequence[int]], Sequence[bytes]]
 """From numbers of novel photos to a JPEG of each."""
@@ -221,7 +222,7 @@ def _facts(
     """What `discovery.json` says."""
     packages = ("torch", "numpy", "scikit-learn", "pillow", *filter(None, [encoder.package]))
     paths = inputs.novel.paths
-    facts: dict[str, Any] = output.plain(
+    facts: dict[str, Any] = plain(
         {
             "arguments": arguments.as_facts(encoder),
             "command": arguments.command(),

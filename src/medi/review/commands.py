@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from medi.runtime.terminal import printable
+
 DISCOVERY = typer.Argument(metavar="DIR", help="The folder that `medi discover` wrote.", show_default=False)
 FORMATS = ("folders", "csv", "huggingface", "labelstudio", "fiftyone")
 
@@ -25,7 +27,7 @@ def review(
     from medi.review.serve import serve
 
     def warn(line: str) -> None:
-        typer.echo(f"medi: {_printable(line)}", err=True)
+        typer.echo(f"medi: {printable(line)}", err=True)
 
     serve(folder, port, browser=not no_browser, announce=typer.echo, warn=warn)
 
@@ -50,7 +52,7 @@ def accept(
     from medi.review.accept_command import run_accept
 
     for line in run_accept(folder, into, groups or (), move=move):
-        typer.echo(_printable(line))
+        typer.echo(printable(line))
 
 
 def export(
@@ -65,9 +67,4 @@ def export(
         raise unknown_name("format", form, FORMATS)
     from medi.review.export import run_export
 
-    typer.echo(_printable(run_export(folder, form, out)))
-
-
-def _printable(text: str) -> str:
-    """Without line breaks and control characters: file names may hold anything."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    typer.echo(printable(run_export(folder, form, out)))

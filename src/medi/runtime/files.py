@@ -20,6 +20,8 @@ def input_errors(path: Path, doing: str) -> Iterator[None]:
     """Turn what the operating system says of a path into one line with a cure."""
     try:
         yield
+    except BrokenPipeError:  # of the terminal, where progress is shown: no fault of the path
+        raise
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"cannot {doing} {path}: a file is in the way; choose another folder.") from error
     except PermissionError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medi.errors import InputError
+from medi.runtime.terminal import strict_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ def bound_command(
     epsilon = generalisation_bound(tasks, beta, max_loss, delta)
     useful = largest_useful_beta(tasks, max_loss, delta)
     if as_json:
-        typer.echo(json.dumps({"epsilon": epsilon, "vacuous": epsilon >= max_loss, "largest_useful_beta": useful}))
+        typer.echo(strict_json({"epsilon": epsilon, "vacuous": epsilon >= max_loss, "largest_useful_beta": useful}))
         return
     typer.echo(f"epsilon = {epsilon:.6g}")
     if epsilon < max_loss:
@@ -68,7 +68,7 @@ def overlap_command(
         z, y, neighbours=neighbours, bootstrap=bootstrap, confidence=confidence, seed=seed, reporter=Reporter()
     )
     if as_json:
-        typer.echo(json.dumps(asdict(found)))
+        typer.echo(strict_json(asdict(found)))
         return
     first, second = found.pair
     typer.echo(
