@@ -129,7 +129,7 @@ def test_a_benchmark_and_a_choice_write_such_rows(tmp_path):
     assert not validator("row").is_valid({key: value for key, value in row.items() if key != "seconds"})
     cata = replace(Run.of_row(row), method="mp", sampler="cata")
     check("row", row | {"sampler": "cata"} | origin_of(cata, torch.device("cpu"), None))
-    check("row", row | {"sizes": "unequal", "ece": None})
+    check("row", row | {"sizes": "unequal", "ece": 0.1, "confidence": 0.5})
     for wrong in ({"sizes": "odd"}, {"ece": "0.1"}, {"regime": "honset"}, {"acc": 1.5}, {"more": 1}):
         assert not validator("row").is_valid(row | wrong)
 
