@@ -179,7 +179,7 @@ def nearest_mean(points: Floats, labels: Ints, others: Floats) -> tuple[Ints, Fl
 def apart(labels: Ints) -> Ints:
     """Labels in which everything alone is a group of its own."""
     alone = labels == ALONE
-    return np.where(alone, labels.max(initial=-1) + 1 + np.cumsum(alone), labels)
+    return np.where(alone, labels.max(initial=-1) + np.cumsum(alone), labels)
 
 
 def unit(points: Floats) -> Floats:

@@ -40,7 +40,7 @@ def page_table(rows: Rows) -> str:
     table: list[Cells] = []
     for pool, title in POOLS.items():
         mine = [row for row in rows if row["pool"] == pool]
-        lines = {name: _cells(mine, name, pool) for name in (*GUESSING, *TOLD) if _figures(mine, name)}
+        lines = {name: _cells(mine, name, pool, sets_of(rows)) for name in (*GUESSING, *TOLD) if _figures(mine, name)}
         _mark_best([cells for name, cells in lines.items() if name in GUESSING])
         table.append({"": title})
         table += [{"": (GUESSING | TOLD)[name]} | cells for name, cells in lines.items()]
@@ -83,10 +83,10 @@ def _figures(rows: Rows, name: str) -> list[dict[str, Any]]:
     return [row["approaches"][name] for row in rows if name in row["approaches"]]
 
 
-def _cells(rows: Rows, name: str, pool: str) -> Cells:
+def _cells(rows: Rows, name: str, pool: str, sets: Sequence[str]) -> Cells:
     found = _figures(rows, name)
     cells = {}
-    for one in sets_of(rows):
+    for one in sets:
         mine = _figures([row for row in rows if row["set"] == one], name)
         cells[f"{TITLES.get(one, one)}, %"] = _percent([figures["acc"] for figures in mine])
     return cells | {

@@ -1,0 +1,70 @@
+"""The tables of numbers at a glance, from rows made up here."""
+
+from statistics import stdev
+
+import glance_tables
+import pytest
+from markdown_cells import cells
+
+ONE = {"acc": 0.5, "all right": 0.6, "groups": 4, "classes": 5, "seconds": 2.0}
+SURE = {"bins": {"lines": [4, 6], "confidence": [1.0, 5.0], "right": [1, 6]}}
+
+
+def row(pool: str, name: str = "garden", draw: int = 0, **approaches: dict) -> dict:
+    ours = {"medi": ONE | SURE} | ({"medi --only-novel": ONE | SURE} if pool == "pure" else {})
+    return {"set": name, "groups": 5, "draw": draw, "pool": pool, "approaches": ours | approaches}
+
+
+def lines(rows: list[dict]) -> dict[str, dict[str, str]]:
+    """The lines of the page's table by their first cell; of two blocks the last counts."""
+    return {line[""]: line for line in cells(glance_tables.page_table(rows))}
+
+
+def test_a_set_has_a_column_and_the_best_guess_is_bold():
+    rows = [
+        row("pure"),
+        row("mixed", HDBSCAN=ONE | {"acc": 0.7, "groups": 9, "seconds": 0.01}),
+        row("mixed", "cifar10", HDBSCAN=ONE | {"acc": 0.3, "seconds": 0.01}),
+    ]
+    found = lines(rows)
+    ours, theirs = found["`medi discover`"], found["HDBSCAN"]
+    assert list(ours)[1:3] == ["garden, %", "CIFAR-10, %"]
+    assert (ours["garden, %"], theirs["garden, %"]) == ("50", "**70**")
+    assert (ours["CIFAR-10, %"], theirs["CIFAR-10, %"]) == ("**50**", "30")
+    assert (ours["number of groups off by, %"], theirs["number of groups off by, %"]) == ("**20**", "50")
+    assert (ours["time"], theirs["time"]) == ("1", "0.005")
+
+
+def test_who_was_told_the_number_neither_wins_nor_is_asked_for_it():
+    rows = [row("pure", **{"k-means, told": ONE | {"acc": 0.9}, "HDBSCAN": ONE | {"acc": 0.4}}), row("mixed")]
+    found = lines(rows)
+    told = found["told how many: k-means"]
+    assert (told["garden, %"], told["number of groups off by, %"]) == ("90", "")
+    assert found["`medi discover --only-novel`"]["garden, %"] == "**50**"
+
+
+def test_what_was_not_measured_is_no_number():
+    rows = [row("pure"), row("mixed", HDBSCAN=ONE | {"one-offs alone": 0.5})]
+    found = lines(rows)
+    assert found["HDBSCAN"]["one-offs left alone, %"] == "50"
+    assert found["`medi discover`"]["one-offs left alone, %"] == ""
+    assert "known photos named, %" not in found["HDBSCAN"]
+    assert glance_tables.page_table([]) == glance_tables.NOT_YET
+
+
+def test_confidence_stands_beside_what_was_right_and_draws_are_counted():
+    rows = [row(pool, draw=draw) for pool in ("pure", "mixed") for draw in range(3)]
+    page = glance_tables.page_table(rows)
+    assert "garden 60 / 70." in page
+    assert "Draws: garden 3;" in page
+    assert glance_tables.stated_and_right(rows, "medi") == pytest.approx((0.6, 0.7))
+
+
+def test_every_case_has_its_spread_and_the_difference_on_the_same_draws():
+    rows = [row("mixed", draw=draw, Ward=ONE | {"acc": acc}) for draw, acc in enumerate([0.4, 0.7])]
+    ours, ward = cells(glance_tables.cases_table(rows))
+    assert (ours["approach"], ours["ACC"], ours["all photos right"]) == ("medi", "50 ± 0", "60 ± 0")
+    assert (ours["stated"], ours["right"]) == ("60", "70")
+    assert ward["ACC"] == f"55 ± {100 * stdev([0.4, 0.7]):.0f}"
+    assert ward["less `medi`'s"] == f"+5.0 ± {stdev([-10, 20]) / 2**0.5:.1f}"
+    assert "stated" not in ward or ward["stated"] == ""
