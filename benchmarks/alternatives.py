@@ -37,8 +37,8 @@ STARTS, SCAN_STARTS = 10, 4
 TOOL_DISTANCE, TOOL_PHOTOS = 0.5, 3
 """Immich groups faces so: `maxDistance` and `minFaces` of its default configuration
 (https://docs.immich.app/install/config-file, https://docs.immich.app/features/facial-recognition)."""
-BAGS, BAG_ITEMS, DISTANCES = 6, 5, 20
-"""Bags of known classes that a distance is chosen on, most items of a class in them, and distances that are tried."""
+BAGS, BAG_CLASSES, BAG_ITEMS, DISTANCES = 6, 10, 5, 20
+"""Bags of known classes that a distance is chosen on, most classes and items of each in them, and distances tried."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def tuned_photo_tool(question: Question) -> Ints:
 
 
 def known_bags(known: ImageSet, generator: np.random.Generator) -> Iterable[tuple[Floats, Ints]]:
-    """Bags of half of the known classes, 1 to `BAG_ITEMS` photos of each, and their classes."""
+    """Bags of up to `BAG_CLASSES` known classes, 1 to `BAG_ITEMS` photos of each, and their classes."""
     values, labels = known.images.double().numpy(), known.labels.numpy()
     for _ in range(BAGS):
-        classes = generator.permutation(known.n_classes)[: max(2, known.n_classes // 2)]
+        classes = generator.permutation(known.n_classes)[:BAG_CLASSES]
         picked = [
             generator.permutation(np.flatnonzero(labels == c))[: generator.integers(1, BAG_ITEMS + 1)] for c in classes
         ]

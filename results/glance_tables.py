@@ -88,11 +88,12 @@ def _cells(rows: Rows, name: str, pool: str, sets: Sequence[str]) -> Cells:
     cells = {}
     for one in sets:
         mine = _figures([row for row in rows if row["set"] == one], name)
-        cells[f"{TITLES.get(one, one)}, %"] = _percent([figures["acc"] for figures in mine])
+        cells[TITLES.get(one, one)] = _percent([figures["acc"] for figures in mine])
     return cells | {
-        "number of groups off by, %": "" if name in TOLD else _by_set(rows, name, off),
-        "known photos named, %": _by_set(rows, name, lambda one: one.get("known named")),
-        "one-offs left alone, %": _by_set(rows, name, lambda one: one.get("one-offs alone")),
+        "number off by": "" if name in TOLD else _by_set(rows, name, off),
+        "known named": _by_set(rows, name, lambda one: one.get("known named")),
+        "one-offs alone": _by_set(rows, name, lambda one: one.get("one-offs alone")),
+        "all photos right": _by_set(rows, name, lambda one: one["all right"]) if pool == "mixed" else "",
         "time": _ratio(found, _figures(rows, OURS[pool])),
     }
 

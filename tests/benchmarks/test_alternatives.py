@@ -5,6 +5,7 @@ import pytest
 import torch
 from alternatives import (
     ALTERNATIVES,
+    BAG_CLASSES,
     BAG_ITEMS,
     NAMING,
     Question,
@@ -105,10 +106,10 @@ def test_the_distance_of_known_photos_lies_between_classes_and_strangers():
 
 
 def test_a_distance_is_chosen_on_small_classes_of_known_photos():
-    known = known_blobs(KNOWN)
+    known = known_blobs(BAG_CLASSES + 2)
     for points, labels in known_bags(known, np.random.default_rng(0)):
         sizes = np.bincount(labels)
-        assert (sizes > 0).sum() == KNOWN // 2
+        assert (sizes > 0).sum() == BAG_CLASSES
         assert sizes.max() <= BAG_ITEMS
         assert {row.tobytes() for row in points.astype(np.float32)} <= {row.tobytes() for row in known.images.numpy()}
 

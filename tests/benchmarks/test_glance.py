@@ -107,7 +107,7 @@ def test_who_names_no_known_class_may_find_it_as_a_group():
 
 def test_the_engine_measured_is_the_one_of_discover():
     config = DiscoveryConfig(method="kmeans", only_novel=False)  # nothing to train
-    problem = draw(source(), 0, 5, unequal=True, mixed=True, largest=5)
+    problem = draw(source(12), 0, 5, unequal=True, mixed=True, largest=5)
     context = Context(seed=0)
     learnt = learn(in_order(problem.known), problem.pool, config, context)
     mine = glance.by_medi(problem, learnt, Wanted(None, False), context)
@@ -121,7 +121,7 @@ def test_the_engine_measured_is_the_one_of_discover():
 
 def test_every_approach_is_measured_in_both_pools(monkeypatch):
     monkeypatch.setattr(glance, "CONFIG", DiscoveryConfig(method="kmeans"))
-    found = dict(glance.measure(source(), 0, 5))
+    found = dict(glance.measure(source(12), 0, 5))
     assert found["pure"]["approaches"].keys() - found["mixed"]["approaches"].keys() == {
         "medi --only-novel",
         "medi, told",
