@@ -9,8 +9,8 @@ the package. --sets takes some of them: the name of FOLDER, cifar10, cifar100, o
 A draw has up to 20 known classes of up to 20 photos, and 5 or 10 new classes of 1 to 5 photos. Two pools are sorted:
 `pure` holds the new classes alone; `mixed` also holds as many known classes, 1 to 5 photos of each, and up to ten
 one-offs. `alternatives.py` has the alternatives. Seconds are those of the processor. Every draw and pool is a row of
-OUT/draws.jsonl, and rows that are there are not made again. OUT/table.md has every case; the table of docs/glance.md is
-printed.
+OUT/draws.jsonl, and rows that are there are not made again. OUT/table.md has every case; the tables of docs/glance.md
+are printed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from medi.runtime.files import append_to_journal, make_folder, read_journal, wri
 from medi.runtime.progress import Reporter
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "results"))
-from glance_tables import cases_table, page_table
+from glance_tables import cases_table, page_tables
 
 GROUPS = (5, 10)
 FEWEST_CLASSES, FEWEST_PHOTOS = 2 * GROUPS[0], 12
@@ -234,7 +234,7 @@ def main(parser: Parser) -> None:
                         flush=True,
                     )
     write_atomically(options.out / "table.md", cases_table(rows).encode())
-    print(page_table(rows))
+    print(*page_tables(rows).values(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -11,40 +11,40 @@ from tables import NOT_YET, Cells, Rows, markdown
 
 OURS = {"pure": "medi --only-novel", "mixed": "medi"}
 """The approach that others are compared with in each pool."""
-POOLS = {
-    "pure": "**Only new things**",
-    "mixed": "**New things among known ones and one-offs**",
-}
+POOLS = ("pure", "mixed")
 GUESSING = {
-    "medi --only-novel": "`medi discover --only-novel`",
-    "medi": "`medi discover`",
-    "k-means": "k-means",
-    "HDBSCAN": "HDBSCAN",
+    "medi --only-novel": "MEDI",
+    "medi": "MEDI",
     "whitened Ward": "whitened Ward",
+    "HDBSCAN": "HDBSCAN",
+    "k-means": "k-means",
     "photo tool, tuned": "photo tool's rule",
-    "classifier, then whitened Ward": "classifier, then whitened Ward",
+    "classifier, then whitened Ward": "classifier + Ward",
 }
 TOLD = {
-    "medi, told": "told how many: `medi discover --classes`",
-    "k-means, told": "told how many: k-means",
-    "whitened Ward, told": "told how many: whitened Ward",
+    "medi, told": "MEDI, told how many",
+    "whitened Ward, told": "whitened Ward, told",
+    "k-means, told": "k-means, told",
 }
+ONLY_MIXED = ("medi", "classifier, then whitened Ward")
+"""Not shown for pure pools: there they are not what one would run."""
 TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "omniglot": "Omniglot", "glyphs": "letters"}
 """Of the sets that are no folder of photos."""
 
 
-def page_table(rows: Rows) -> str:
-    """Approaches by what a newcomer asks: one block of lines a pool."""
+def page_tables(rows: Rows) -> dict[str, str]:
+    """Approaches by what a newcomer asks, a table a pool, and how sure the figures are."""
     if not rows:
-        return NOT_YET
-    table: list[Cells] = []
-    for pool, title in POOLS.items():
+        return dict.fromkeys((*POOLS, "notes"), NOT_YET)
+    found = {}
+    for pool in POOLS:
         mine = [row for row in rows if row["pool"] == pool]
-        lines = {name: _cells(mine, name, pool, sets_of(rows)) for name in (*GUESSING, *TOLD) if _figures(mine, name)}
+        shown = [name for name in (*GUESSING, *TOLD) if _figures(mine, name)]
+        shown = [name for name in shown if pool == "mixed" or name not in ONLY_MIXED]
+        lines = {name: _cells(mine, name, pool, sets_of(rows)) for name in shown}
         _mark_best([cells for name, cells in lines.items() if name in GUESSING])
-        table.append({"": title})
-        table += [{"": (GUESSING | TOLD)[name]} | cells for name, cells in lines.items()]
-    return f"{markdown(table)}\n{_notes(rows)}"
+        found[pool] = markdown([{"": (GUESSING | TOLD)[name]} | cells for name, cells in lines.items()])
+    return found | {"notes": _notes(rows)}
 
 
 def cases_table(rows: Rows) -> str:
@@ -84,7 +84,6 @@ def _figures(rows: Rows, name: str) -> list[dict[str, Any]]:
 
 
 def _cells(rows: Rows, name: str, pool: str, sets: Sequence[str]) -> Cells:
-    found = _figures(rows, name)
     cells = {}
     for one in sets:
         mine = _figures([row for row in rows if row["set"] == one], name)
@@ -94,7 +93,7 @@ def _cells(rows: Rows, name: str, pool: str, sets: Sequence[str]) -> Cells:
         "known named": _by_set(rows, name, lambda one: one.get("known named")),
         "one-offs alone": _by_set(rows, name, lambda one: one.get("one-offs alone")),
         "all photos right": _by_set(rows, name, lambda one: one["all right"]) if pool == "mixed" else "",
-        "time": _ratio(found, _figures(rows, OURS[pool])),
+        "time": _ratio(_figures(rows, name), _figures(rows, OURS[pool])) if pool == "pure" else "",
     }
 
 
@@ -119,26 +118,24 @@ def _mark_best(lines: Sequence[Cells]) -> None:
 
 
 def _notes(rows: Rows) -> str:
-    """How many draws, how sure the figures are, and what confidence was worth."""
-    counts = {name: len({(row["groups"], row["draw"]) for row in rows if row["set"] == name}) for name in sets_of(rows)}
-    errors = []
-    for pool in POOLS:
-        for name in counts:
-            mine = [row for row in rows if (row["set"], row["pool"]) == (name, pool)]
+    """What confidence was worth, how many draws there are, and how sure the figures are."""
+    counts, confidence, errors = [], [], []
+    for name in sets_of(rows):
+        mine = [row for row in rows if row["set"] == name]
+        title, pools = TITLES.get(name, name), [[row for row in mine if row["pool"] == pool] for pool in POOLS]
+        counts.append(f"{title} {len({(row['groups'], row['draw']) for row in mine})}")
+        if pools[1]:
+            stated, right = stated_and_right(pools[1], "medi")
+            confidence.append(f"{title} {100 * stated:.0f} / {100 * right:.0f}")
+        for some in pools:
             for approach in (*GUESSING, *TOLD):
-                if len(values := [one["acc"] for one in _figures(mine, approach)]) > 1:
+                if len(values := [one["acc"] for one in _figures(some, approach)]) > 1:
                     errors.append(100 * stdev(values) / len(values) ** 0.5)
-    draws = ", ".join(f"{TITLES.get(name, name)} {count}" for name, count in counts.items())
-    confidence = []
-    for name in counts:
-        mine = [row for row in rows if (row["set"], row["pool"]) == (name, "mixed")]
-        stated, right = stated_and_right(mine, "medi")
-        confidence.append(f"{TITLES.get(name, name)} {100 * stated:.0f} / {100 * right:.0f}")
-    sure = f"; standard errors of a set's figure: {min(errors):.1f} to {max(errors):.1f}" if errors else ""
+    seconds = fmean(row["approaches"][OURS["pure"]]["seconds"] for row in rows if row["pool"] == "pure")
+    sure = f"; standard errors under a set: {min(errors):.1f} to {max(errors):.1f}" if errors else ""
     return (
-        f"Draws: {draws}{sure}.\n\n"
-        "Mean confidence that `medi discover` states / photos it puts right, mixed pools, %: "
-        f"{', '.join(confidence)}.\n"
+        f"Confidence that MEDI states / photos that it puts right, second table: {', '.join(confidence)}.\n"
+        f"Draws: {', '.join(counts)}{sure}. Time 1 is {seconds:.1f} s.\n"
     )
 
 
@@ -183,6 +180,6 @@ def _percent(shares: Sequence[float]) -> str:
 
 
 def _ratio(found: Sequence[dict[str, Any]], ours: Sequence[dict[str, Any]]) -> str:
-    """Seconds as a multiple of ours, two digits."""
+    """Seconds as a part of ours, or as a multiple, of two digits at most."""
     share = fmean(one["seconds"] for one in found) / fmean(one["seconds"] for one in ours)
-    return f"{share:.2g}"
+    return f"1/{float(f'{1 / share:.2g}'):.0f}" if share < 2 / 3 else f"{share:.2g}"

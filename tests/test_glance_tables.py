@@ -15,48 +15,52 @@ def row(pool: str, name: str = "garden", draw: int = 0, **approaches: dict) -> d
     return {"set": name, "groups": 5, "draw": draw, "pool": pool, "approaches": ours | approaches}
 
 
-def lines(rows: list[dict]) -> dict[str, dict[str, str]]:
-    """The lines of the page's table by their first cell; of two blocks the last counts."""
-    return {line[""]: line for line in cells(glance_tables.page_table(rows))}
+def lines(rows: list[dict], pool: str) -> dict[str, dict[str, str]]:
+    """The lines of a table of the page by their first cell."""
+    return {line[""]: line for line in cells(glance_tables.page_tables(rows)[pool])}
 
 
 def test_a_set_has_a_column_and_the_best_guess_is_bold():
     rows = [
-        row("pure"),
-        row("mixed", HDBSCAN=ONE | {"acc": 0.7, "groups": 9, "seconds": 0.01}),
-        row("mixed", "cifar10", HDBSCAN=ONE | {"acc": 0.3, "seconds": 0.01}),
+        row("pure", HDBSCAN=ONE | {"seconds": 0.01}),
+        row("mixed", HDBSCAN=ONE | {"acc": 0.7, "groups": 9}),
+        row("mixed", "cifar10", HDBSCAN=ONE | {"acc": 0.3}),
     ]
-    found = lines(rows)
-    ours, theirs = found["`medi discover`"], found["HDBSCAN"]
+    found = lines(rows, "mixed")
+    ours, theirs = found["MEDI"], found["HDBSCAN"]
     assert list(ours)[1:3] == ["garden", "CIFAR-10"]
     assert (ours["garden"], theirs["garden"]) == ("50", "**70**")
     assert (ours["CIFAR-10"], theirs["CIFAR-10"]) == ("**50**", "30")
     assert (ours["number off by"], theirs["number off by"]) == ("**20**", "50")
-    assert (ours["time"], theirs["time"]) == ("1", "0.005")
+    assert [line["time"] for line in lines(rows, "pure").values()] == ["1", "1/200"]
 
 
 def test_who_was_told_the_number_neither_wins_nor_is_asked_for_it():
     rows = [row("pure", **{"k-means, told": ONE | {"acc": 0.9}, "HDBSCAN": ONE | {"acc": 0.4}}), row("mixed")]
-    found = lines(rows)
-    told = found["told how many: k-means"]
-    assert (told["garden"], told["number off by"]) == ("90", "")
-    assert found["`medi discover --only-novel`"]["garden"] == "**50**"
+    found = lines(rows, "pure")
+    assert (found["k-means, told"]["garden"], found["k-means, told"]["number off by"]) == ("90", "")
+    assert found["MEDI"]["garden"] == "**50**"
 
 
 def test_what_was_not_measured_is_no_number():
     rows = [row("pure"), row("mixed", HDBSCAN=ONE | {"one-offs alone": 0.5})]
-    found = lines(rows)
+    found = lines(rows, "mixed")
     assert found["HDBSCAN"]["one-offs alone"] == "50"
-    assert found["`medi discover`"]["one-offs alone"] == ""
+    assert found["MEDI"]["one-offs alone"] == ""
     assert "known named" not in found["HDBSCAN"]
-    assert glance_tables.page_table([]) == glance_tables.NOT_YET
+    assert set(glance_tables.page_tables([]).values()) == {glance_tables.NOT_YET}
+
+
+def test_where_everything_is_new_medi_is_told_so():
+    rows = [row("pure", **{"medi --only-novel": ONE | SURE | {"acc": 0.8}}), row("mixed")]
+    assert (lines(rows, "pure")["MEDI"]["garden"], lines(rows, "mixed")["MEDI"]["garden"]) == ("80", "50")
 
 
 def test_confidence_stands_beside_what_was_right_and_draws_are_counted():
     rows = [row(pool, draw=draw) for pool in ("pure", "mixed") for draw in range(3)]
-    page = glance_tables.page_table(rows)
-    assert "garden 60 / 70." in page
-    assert "Draws: garden 3;" in page
+    notes = glance_tables.page_tables(rows)["notes"]
+    assert "garden 60 / 70." in notes
+    assert "Draws: garden 3;" in notes
     assert glance_tables.stated_and_right(rows, "medi") == pytest.approx((0.6, 0.7))
 
 

@@ -150,7 +150,7 @@ def test_rows_that_are_there_are_not_made_again(tmp_path, capsys, monkeypatch):
     assert made == [(7, 5), (7, 10), (8, 5), (8, 10)]
     assert len(read_journal(tmp_path / "draws.jsonl")) == 8
     assert "| toys | mixed | 10 | 2 |" in (tmp_path / "table.md").read_text()
-    assert "Only new things" in capsys.readouterr().out
+    assert "| MEDI | 50 |" in capsys.readouterr().out
 
 
 def test_a_folder_with_too_few_classes_is_refused_in_one_line(tmp_path, capsys, monkeypatch):
