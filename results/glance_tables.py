@@ -182,4 +182,4 @@ def _percent(shares: Sequence[float]) -> str:
 def _ratio(found: Sequence[dict[str, Any]], ours: Sequence[dict[str, Any]]) -> str:
     """Seconds as a part of ours, or as a multiple, of two digits at most."""
     share = fmean(one["seconds"] for one in found) / fmean(one["seconds"] for one in ours)
-    return f"1/{float(f'{1 / share:.2g}'):.0f}" if share < 2 / 3 else f"{share:.2g}"
+    return f"1/{float(f'{1 / share:.2g}'):.0f}" if share < 2 / 3 else f"{round(share, 1):g}"
