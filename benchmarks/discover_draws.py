@@ -1,4 +1,4 @@
-"""Draws of known classes and pools from sets whose truth is known, for `discover.py`."""
+"""Draws of known classes and pools from sets whose truth is known, for `discover.py` and `glance.py`."""
 
 from __future__ import annotations
 
@@ -61,16 +61,28 @@ class Draw:
     strangers: Tensor
 
 
-def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool) -> Draw:
-    """A draw; the novel classes and their items are the same in pure and mixed pools of one seed."""
+def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool, largest: int | None = None) -> Draw:
+    """A draw; the novel classes and their items are the same in pure and mixed pools of one seed.
+
+    Args:
+        source: What to draw from.
+        seed: Of the draw.
+        groups: Number of novel classes.
+        unequal: Whether their sizes differ.
+        mixed: Whether the pool also holds items of known classes, about as many as novel ones, and one-offs.
+        largest: The most items of a class where sizes are unequal, `NOVEL_ITEMS` at most. The known classes that are
+            in a mixed pool then are as many as the novel ones and of such sizes too. None: twice `NOVEL_ITEMS`, and
+            items of all known classes.
+    """
     generator = np.random.default_rng(seed)
     names = generator.permutation(np.unique(source.known_labels))
-    known_classes = min(KNOWN_CLASSES, len(names) // 2)
+    known_classes = min(KNOWN_CLASSES, len(names) // 2 if source.shared else len(names))
     old, rest = names[:known_classes], names[known_classes:]
     if not source.shared:
         rest = generator.permutation(np.unique(source.novel_labels))
     new, spare = rest[:groups], rest[groups:]
-    sizes = generator.integers(1, 2 * NOVEL_ITEMS + 1, groups) if unequal else np.full(groups, NOVEL_ITEMS)
+    most = largest or 2 * NOVEL_ITEMS
+    sizes = generator.integers(1, most + 1, groups) if unequal else np.full(groups, NOVEL_ITEMS)
 
     def items(values: NDArray[np.float32], labels: NDArray[np.int64], c: int) -> NDArray[np.float32]:
         return generator.permutation(values[labels == c])
@@ -87,6 +99,8 @@ def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool) 
     if mixed:
         present = np.full(known_classes, sum(map(len, pool)) // known_classes)
         present[: sum(map(len, pool)) % known_classes] += 1
+        if largest:
+            present = generator.integers(1, largest + 1, known_classes) * (np.arange(known_classes) < groups)
         for number, (some, size) in enumerate(zip(mine, np.minimum(present, NOVEL_ITEMS + 1), strict=True)):
             pool.append(some[each : each + size])
             truth.append(np.full(len(pool[-1]), -2 - number))

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import discovery_tables
+import glance_tables
 import presets
 import tables
 from tables import by_setting, markdown
@@ -57,6 +58,7 @@ def studies() -> dict[Path, str]:
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
         "discover": discovery_tables.cases(draws()),
+        "glance": glance_tables.cases_table(draws("glance")),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
     written = {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
@@ -83,6 +85,7 @@ def pages() -> dict[str, dict[str, str]]:
             "mixed": discovery_tables.mixed(draws()),
             "trade": discovery_tables.trade(draws()),
         },
+        "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
         "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
@@ -174,9 +177,9 @@ def script(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def draws() -> list[dict[str, Any]]:
-    """What `benchmarks/discover.py` measured."""
-    return read_journal(RESULTS / "discover" / "draws.jsonl")
+def draws(of: str = "discover") -> list[dict[str, Any]]:
+    """What `benchmarks/discover.py` measured, or another script that draws."""
+    return read_journal(RESULTS / of / "draws.jsonl")
 
 
 def read_json(name: str) -> dict[str, Any]:

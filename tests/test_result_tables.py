@@ -7,6 +7,7 @@ import pytest
 import tables
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_cells import cells
 
 from medi.bench.grid import ALL
 from medi.data.facts import BENCHMARKS
@@ -30,13 +31,6 @@ def row(acc: float, method: str, dataset: str = "cifar10", observations: int | s
 
 def trial(acc: float, config: str, split: int, settings: dict | None = None, **other: object) -> dict:
     return row(acc, "dtc", config=config, held_out=[str(split)], settings=settings or {}, device="cpu") | other
-
-
-def cells(table: str) -> list[dict[str, str]]:
-    """The rows of a Markdown table, by the names of its columns."""
-    lines = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
-    head = [name.strip() for name in lines[0]]
-    return [dict(zip(head, (cell.strip() for cell in line), strict=True)) for line in lines[2:]]
 
 
 def test_the_headline_has_the_best_honest_score_in_bold_and_no_column_of_what_was_not_measured():
