@@ -47,14 +47,20 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Scores",
         (
             *("medi.evaluate: medi.bench.score.evaluate", "medi.bench.score.Score"),
-            *(f"medi.metrics.{name}" for name in ("acc", "nmi", "ari", "score_episodes", "Scores", "best_map", "chance")),
+            *(
+                f"medi.metrics.{name}"
+                for name in ("acc", "nmi", "ari", "score_episodes", "Scores", "best_map", "chance")
+            ),
         ),
     ),
     "theory": (
         "Theory",
         (
             *(f"medi.theory.{name}: medi.theory.supports.{name}" for name in ("overlap", "Overlap")),
-            *(f"medi.theory.{name}: medi.theory.bound.{name}" for name in ("generalisation_bound", "largest_useful_beta")),
+            *(
+                f"medi.theory.{name}: medi.theory.bound.{name}"
+                for name in ("generalisation_bound", "largest_useful_beta")
+            ),
         ),
     ),
     "errors": ("Errors", ("medi.errors.InputError", "medi.errors.LostError")),

@@ -1,6 +1,6 @@
 """Build the site: stage docs/, make the reference, have Zensical build it strictly, check every link.
 
-    python website/build.py            writes build/site; open build/site/index.html
+`python website/build.py` writes build/site; open build/site/index.html.
 """
 
 from __future__ import annotations

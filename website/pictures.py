@@ -1,6 +1,6 @@
 """Make the pictures of the tutorials and of the pages on photos, by doing what the tutorials say.
 
-    python website/pictures.py         needs Chromium; takes some minutes; writes docs/images
+`python website/pictures.py [PAGE…]` needs Chromium, takes some minutes, and writes to docs/images.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 import chromium
 
 IMAGES = DOCS / "images"
-WIDE = (1120, 860)
+WIDE, TALL = (1000, 860), (1000, 1300)
 NAMES = {1: "delta", 4: "xi", 6: "san"}
 """Groups that have a name in the picture of the review."""
 
@@ -31,9 +31,8 @@ def main() -> None:
         os.chdir(name)
         os.environ["MEDI_CACHE"] = f"{name}/cache"
         write_files("tutorials/photos.md", "tutorials/method.md")
-        for page in ("vectors", "table", "method"):
-            figures(page)
-        photos()
+        for page in sys.argv[1:] or ("photos", "vectors", "table", "method"):
+            photos() if page == "photos" else figures(page)
 
 
 def write_files(*pages: str) -> None:
@@ -63,7 +62,7 @@ def photos() -> None:
     subprocess.run([sys.executable, "letters.py"], check=True)
     medi("discover", "--known", "known", "--novel", "pool", "--out", "found")
     with chromium.browser(Path("profile")) as browser:
-        show(browser, Path("found/report.html").resolve().as_uri())
+        show(browser, Path("found/report.html").resolve().as_uri(), TALL)
         save(shot(browser), "report")
         command = [sys.executable, "-m", "medi", "review", "found", "--no-browser"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -72,7 +71,7 @@ def photos() -> None:
             browser.wait_until("document.body.classList.contains('ready')")
             for group, name in NAMES.items():
                 card = f".card[data-group='{group}']"
-                browser.run(f"document.querySelector(\"{card} .tile, {card} button\").focus()")
+                browser.run(f'document.querySelector("{card} .tile, {card} button").focus()')
                 browser.press("n")
                 browser.wait_until("document.querySelector('dialog input')")
                 browser.type(name)
@@ -81,8 +80,8 @@ def photos() -> None:
                 browser.wait_until("!document.body.hasAttribute('aria-busy')")
             browser.run("window.scrollTo(0, 0)")
             save(shot(browser), "review")
-            browser.run("document.querySelector(\".card[data-group='0'] .tile\").focus()")
-            browser.press("s")
+            buttons = "[...document.querySelectorAll(\".card[data-group='0'] button\")]"
+            browser.run(f"{buttons}.find((button) => button.textContent.includes('Split')).click()")
             browser.wait_until("document.querySelectorAll('dialog .parts section').length === 2")
             save(shot(browser), "review-split")
             server.terminate()
@@ -93,9 +92,9 @@ def medi(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "medi", *words], check=True)
 
 
-def show(browser: chromium.Browser, address: str) -> None:
-    """A page in a window of one size."""
-    browser.open(address, width=WIDE[0], height=WIDE[1])
+def show(browser: chromium.Browser, address: str, size: tuple[int, int] = WIDE) -> None:
+    """A page in a window of a size."""
+    browser.open(address, width=size[0], height=size[1])
 
 
 def shot(browser: chromium.Browser) -> Image.Image:

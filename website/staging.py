@@ -1,7 +1,7 @@
 """The folder the site is built from: docs/, and every file of the repository that its pages link to.
 
-Pages keep links that work where they are read in the repository (`../results/mp/table.md`, `../CONTRIBUTING.md`). On the
-site docs/ is the root, so files from elsewhere are copied below it and links are rewritten on the way.
+Pages keep links that work where they are read in the repository (`../results/mp/table.md`, `../CONTRIBUTING.md`).
+On the site docs/ is the root, so files from elsewhere are copied below it and links are rewritten on the way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def stage(into: Path) -> None:
             waiting.extend(file for file in linked if file not in seen)
             seen.update(linked)
         elif source.suffix == ".py":
-            target.write_text(f"# {source.name}\n\n`{source.relative_to(ROOT)}`\n\n````python\n{source.read_text()}````\n")
+            target.write_text(
+                f"# {source.name}\n\n`{source.relative_to(ROOT)}`\n\n````python\n{source.read_text()}````\n"
+            )
         else:
             shutil.copyfile(source, target)
 

@@ -47,7 +47,11 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     return [
-        Block(str(page.relative_to(ROOT)), text[: found.start("kind")].count("\n") + 1, *found.group("kind", "text", "why"))
+        Block(
+            str(page.relative_to(ROOT)),
+            text[: found.start("kind")].count("\n") + 1,
+            *found.group("kind", "text", "why"),
+        )
         for found in _BLOCK.finditer(text)
     ]
 
