@@ -33,6 +33,10 @@ from medi.runtime.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
+NONE_OF_THESE = """## None of these
+
+Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
+discovery with `--only-novel`, by `--none-rate`."""
 
 
 def files() -> dict[Path, str]:
@@ -56,7 +60,7 @@ def studies() -> dict[Path, str]:
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
-        "discover": discovery_tables.cases(draws()),
+        "discover": f"{discovery_tables.cases(draws()).strip()}\n\n{NONE_OF_THESE}\n\n{discovery_tables.trade(draws())}",
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
     written = {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
@@ -81,7 +85,6 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/discover.md": {
             "numbers": discovery_tables.numbers(draws()),
             "mixed": discovery_tables.mixed(draws()),
-            "trade": discovery_tables.trade(draws()),
         },
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},

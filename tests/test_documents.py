@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import documents
-import numpy as np
 import pytest
 import typer
 import uvicorn
@@ -136,21 +135,17 @@ def person(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """What pages take for granted: photos of known classes, of a pool, new ones, and features of them."""
+    """What pages take for granted: photos of known classes, of a pool, and new ones."""
     for number, name in enumerate(("reds", "greens")):
         for i in range(3):
             tinted(tmp_path / "photos" / "known" / name / f"{i}.png", PALETTES[name], 10 * number + i)
     for number, name in enumerate(("blues", "greys")):
         for i in range(4):
-            for pool in ("novel", "pool"):
-                tinted(tmp_path / "photos" / pool / f"{name} {i}.png", PALETTES[name], 100 + 10 * number + i)
+            tinted(tmp_path / "photos" / "novel" / f"{name} {i}.png", PALETTES[name], 100 + 10 * number + i)
             tinted(tmp_path / "photos" / "new" / f"{name} {i}.png", PALETTES[name], 200 + 10 * number + i)
     for name in ("known", "novel", "new"):
         (tmp_path / name).symlink_to(tmp_path / "photos" / name)
     (tmp_path / "results").symlink_to(ROOT / "results")
-    paths = [f"{name}/{i}.png" for name in "abcd" for i in range(6)] + [f"{i}.png" for i in range(12)]
-    centres = np.repeat(np.arange(6), 6)[:, None] * np.ones(8) * 5
-    np.savez(tmp_path / "features.npz", path=paths, vector=centres + np.random.default_rng(0).normal(size=(36, 8)))
     monkeypatch.setenv("MEDI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)

@@ -34,6 +34,8 @@ def stage(into: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".md":
             text, linked = rewritten(source)
+            if not text.startswith("# "):  # tables that are made from rows have no title
+                text = f"# {source.relative_to(ROOT)}\n\n{text}"
             target.write_text(text)
             waiting.extend(file for file in linked if file not in seen)
             seen.update(linked)
