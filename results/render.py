@@ -56,11 +56,11 @@ def studies() -> dict[Path, str]:
     pools = read_json("cluster/pool")
     of_pools, of_costs = script("pool"), script("complexity_page")
     costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
-    theory = markdown_tables(RESULTS / "theory")
+    theory, cases = markdown_tables(RESULTS / "theory"), discovery_tables.cases(draws())
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
-        "discover": f"{discovery_tables.cases(draws()).strip()}\n\n{NONE_OF_THESE}\n\n{discovery_tables.trade(draws())}",
+        "discover": "\n\n".join((cases.strip(), NONE_OF_THESE, discovery_tables.trade(draws()))),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
     written = {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}

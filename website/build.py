@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import api_pages
-import check_links
+import check_pages
 import cli_pages
 import staging
 
@@ -28,7 +28,7 @@ def main() -> int:
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     if subprocess.run(command, cwd=staging.ROOT, check=False).returncode:
         return 1
-    faults = check_links.faults(SITE)
+    faults = check_pages.faults(SITE) + check_pages.unread_markdown(SITE)
     sys.stderr.writelines(f"{line}\n" for line in faults)
     return 1 if faults else 0
 

@@ -1,6 +1,6 @@
 """The site: what is staged, what its reference holds, and what its link checker finds."""
 
-import check_links
+import check_pages
 import cli_pages
 import pytest
 import staging
@@ -64,8 +64,8 @@ def test_a_link_to_a_file_that_is_not_there_is_refused_by_name(repository):
 def test_a_link_that_leads_nowhere_is_found(tmp_path, html, reason):
     (tmp_path / "index.html").write_text(html)
     (tmp_path / "other.html").write_text('<h1 id="there">')
-    check_links._read.cache_clear()
-    (line,) = check_links.faults(tmp_path)
+    check_pages._read.cache_clear()
+    (line,) = check_pages.faults(tmp_path)
     assert line.startswith("index.html: ")
     assert reason in line
 
@@ -77,8 +77,14 @@ def test_links_that_lead_somewhere_are_left_alone(tmp_path):
     (tmp_path / "index.html").write_text(
         '<h1 id="h"><a href="a%20b/#h%C3%A9"><a href="https://example.org/x"><a href="mailto:a@example.org">'
     )
-    check_links._read.cache_clear()
-    assert check_links.faults(tmp_path) == []
+    check_pages._read.cache_clear()
+    assert check_pages.faults(tmp_path) == []
+
+
+def test_a_list_that_came_out_as_text_is_found(tmp_path):
+    (tmp_path / "index.html").write_text("<p>Three things:\n- one\n- two</p><pre><code>- a\n</code></pre><p>a - b</p>")
+    (line,) = check_pages.unread_markdown(tmp_path)
+    assert line.endswith("- one")
 
 
 def test_the_reference_has_every_command_and_option():
