@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-encoders lint results format clean
+.PHONY: demo test test-slow test-encoders lint docs results format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/medi demo --out demo
@@ -27,6 +27,10 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The site: open build/site/index.html.
+docs: $(VENV)/.ready
+	$(BIN)/python website/build.py
 
 results: $(VENV)/.ready
 	$(BIN)/python results/render.py

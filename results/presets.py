@@ -13,8 +13,8 @@ from medi.methods import METHODS, Method
 HEAD = """# Presets
 
 What `--config default` stands for on each dataset, and `paper`: what differs from the defaults of a method's fields
-([`src/medi/methods`](../src/medi/methods), which also has `full`, the published recipes). `--set field=value` changes
-a field. `make results` writes this page.
+([`src/medi/methods`](../src/medi/methods/__init__.py), which also has `full`, the published recipes).
+`--set field=value` changes a field. `make results` writes this page.
 """
 
 

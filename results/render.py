@@ -34,6 +34,10 @@ from medi.runtime.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
+NONE_OF_THESE = """## None of these
+
+Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
+discovery with `--only-novel`, by `--none-rate`."""
 
 
 def files() -> dict[Path, str]:
@@ -53,11 +57,11 @@ def studies() -> dict[Path, str]:
     pools = read_json("cluster/pool")
     of_pools, of_costs = script("pool"), script("complexity_page")
     costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
-    theory = markdown_tables(RESULTS / "theory")
+    theory, cases = markdown_tables(RESULTS / "theory"), discovery_tables.cases(draws())
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
-        "discover": discovery_tables.cases(draws()),
+        "discover": "\n\n".join((cases.strip(), NONE_OF_THESE, discovery_tables.trade(draws()))),
         "glance": glance_tables.cases_table(draws("glance")),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
@@ -83,7 +87,6 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/discover.md": {
             "numbers": discovery_tables.numbers(draws()),
             "mixed": discovery_tables.mixed(draws()),
-            "trade": discovery_tables.trade(draws()),
         },
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md and README.md show works as it is written there."""
+"""The examples of a method and of a dataset learn something; README.md's Python gives the command line's number."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def python_blocks(page: str) -> list[str]:
 
 @pytest.fixture
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for block in python_blocks("CONTRIBUTING.md"):
+    for block in (*python_blocks("docs/tutorials/method.md"), *python_blocks("CONTRIBUTING.md")):
         name = re.match(r"# (\w+\.py)\n", block)
         assert name, "a block of Python has its file's name in the first line"
         (tmp_path / name[1]).write_text(block)

@@ -1,4 +1,4 @@
-"""Generated tables are those of the committed results, links lead somewhere, and the Python in documents works."""
+"""Generated tables are those of the committed results, and links between documents lead somewhere."""
 
 import re
 from pathlib import Path
@@ -7,15 +7,7 @@ import pytest
 import render
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-
-
-def python_of(page: str) -> dict:
-    """The names that the Python of a document leaves behind."""
-    names: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
-        exec(code, names)
-    return names
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def test_every_table_is_what_the_committed_results_give():
@@ -32,14 +24,3 @@ def test_links_between_documents_lead_somewhere(document):
             titles = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
             anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
             assert heading in anchors, f"{target}#{heading}"
-
-
-def test_the_estimators_python_finds_the_digits():
-    names = python_of("docs/estimator.md")
-    novel = names["novel"]
-    assert names["acc"](names["y"][novel], names["model"].labels_[novel]) > 0.6
-
-
-def test_the_theorys_python_estimates_an_overlap():
-    names = python_of("docs/theory.md")
-    assert 0 <= names["theory"].overlap(names["z"], names["y"]).tau <= 1
