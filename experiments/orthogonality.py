@@ -78,15 +78,15 @@ def study_term(
             config = config.summed() if reading == "sum" else config
             model, _ = train_views(benchmark.known, config, context, benchmark.facts.augmentation)
             learner = (method or MP.presets["cpu"]).fit(benchmark.known, replace(plan, views=config))
-            score = evaluate(learner, benchmark, OBSERVATIONS, seed=seed, episodes=episodes, reporter=reporter)["honest"]
+            scores = evaluate(learner, benchmark, OBSERVATIONS, seed=seed, episodes=episodes, reporter=reporter)
             row = {
                 "reading": reading,
                 "weight": weight,
                 **study(benchmark, config, context),
                 "weight_norm": fmean(float(w.detach().norm(dim=1).mean()) for w in model.first_layers()),
-                "acc": score.acc,
-                "acc_ci95": score.acc_ci95,
-                "episodes": score.episodes,
+                "acc": scores["honest"].acc,
+                "acc_ci95": scores["honest"].acc_ci95,
+                "episodes": scores["honest"].episodes,
             }
             append_to_journal(journal, row)
             rows[reading, weight, seed] = row

@@ -35,6 +35,6 @@ def test_every_reading_of_the_term_is_measured_once_under_its_own_weight(tmp_pat
     again = study_term(benchmark, tmp_path, **options)
     assert again == read_journal(tmp_path / "orthogonality.jsonl")
     assert [row["acc"] for row in again] == [row["acc"] for row in rows]
-    heading, *lines = term_table(rows)
+    _heading, *lines = term_table(rows)
     assert [line[:2] for line in lines] == [["none", "0"], *map(list, readings[1:])]
     assert lines[0][-1] == f"{100 * rows[0]['acc']:.1f} ± 0.0"
