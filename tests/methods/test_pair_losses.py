@@ -86,7 +86,7 @@ def test_wrong_pairs_keep_their_gradient_at_saturation_in_float32(gap):
         likelihood_loss(logits, torch.full((2, 2), similar)).backward()
         return logits.grad
 
-    # p = (1 - e, e) twice, told to part: the mean of -log(e_i + e_j) over four pairs falls by 1/2 as either log e grows.
+    # p = (1 - e, e) twice, told to part: the mean of -log(e_i + e_j) over four pairs falls by 1/2 as a log e grows.
     assert torch.allclose(gradients([[gap, 0.0], [gap, 0.0]], 0.0), torch.tensor([[0.5, -0.5]] * 2), atol=1e-3)
     # (1 - e, e) and (e, 1 - e), told to meet: two of the four pairs are wrong, and cost -log(e_1 + e_2) each.
     apart = gradients([[gap, 0.0], [0.0, gap]], 1.0)
