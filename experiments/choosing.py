@@ -1,12 +1,10 @@
 """Does choosing on held-out known classes work? Settings that were scored there and on the novel classes.
 
-    python experiments/choosing.py measure --dataset svhn,cifar10,glyphs --out results/choosing
-    python experiments/choosing.py draw --results results --out docs/images/choosing.png
+    python experiments/choosing.py [--results results] --out docs/images/choosing.png
 
-`measure` scores the settings of CANDIDATES, all of them, on splits of the known classes and on the novel ones: MP
-shortened for a CPU, 5 observations, honest. Nothing is chosen by it. `draw` gathers every setting that has rows of
-both kinds, by `measure` or by any other run, and prints the rank correlation of either ACC in each group: one dataset,
-method, number of observations, scoring set, and number of classes held out.
+Gathers every setting that has rows of both kinds (choices.jsonl, results.jsonl: honest, uniform tasks), draws the ACC
+on novel classes over that on held-out ones, and prints their rank correlation in each group: one dataset, method,
+number of observations, scoring set, and number of classes held out.
 """
 
 from __future__ import annotations
@@ -20,43 +18,26 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-import torch
-from common import Parser, Table, markdown, positive, run
+from common import Parser, Table, markdown, run
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from medi.bench.choose import try_candidates
-from medi.bench.grid import ALL, Run, parse_datasets
+from medi.bench.grid import ALL
 from medi.bench.rows import read_rows
-from medi.bench.run import run_grid
 from medi.data.facts import BENCHMARKS
 from medi.errors import InputError
 from medi.names import title_of
-from medi.runtime.devices import choose_device
 from medi.runtime.files import make_folder
-from medi.runtime.progress import Reporter
 
-SHORT: Mapping[str, Any] = {"from": "cpu", "schedule": {"steps": 30}}
-CANDIDATES: Mapping[str, Mapping[str, Any]] = {
-    "short": SHORT,
-    "shorter": SHORT | {"schedule": {"steps": 8}},
-    "slow": SHORT | {"schedule": {"steps": 30, "rate": 3e-4}},
-    "soft": SHORT | {"temperature": 16.0},
-    "euclidean": SHORT | {"distance": "euclidean"},
-    "plain": SHORT | {"augmented": False},
-    "turned": SHORT | {"rotations": True},
-    "unit": SHORT | {"grouping": {"unit": True}},
-    "mlp": SHORT | {"network": "mlp"},
-    "mlp-shorter": SHORT | {"network": "mlp", "schedule": {"steps": 8}},
-}
-"""What `measure` compares: each differs from `short` in one respect or two."""
 FEWEST = 3
 """Settings that a rank correlation is computed from, at least."""
 DRAWS, MOST_ORDERS = 2000, 8
 """Of bootstrap and permutations; up to so many settings, every order counts instead."""
 
 Rows = Sequence[dict[str, Any]]
+Question = tuple[str, str, str, int]
+"""Dataset, observations, scoring set, and classes in a task when known ones are held out."""
 
 
 @dataclass(frozen=True)
@@ -64,66 +45,50 @@ class Setting:
     """One setting that was scored on held-out known classes and on novel ones; ACC in percent.
 
     Attributes:
-        group: What it may be compared within: dataset, method, observations, scoring set, classes asked when held out.
+        question: What it was asked.
+        method: Whose setting.
         name: Of the candidate.
-        held_out: Mean over splits.
-        novel: Mean over seeds.
-        splits: How many.
-        seeds: How many.
+        held_out: By split.
+        novel: By seed.
         same_code: Whether the rows of both kinds are of one commit.
     """
 
-    group: tuple[str, str, str, str, int]
+    question: Question
+    method: str
     name: str
-    held_out: float
-    novel: float
-    splits: int
-    seeds: int
+    held_out: Mapping[tuple[str, ...], float]
+    novel: Sequence[float]
     same_code: bool
 
 
 def gather(trials: Rows, results: Rows) -> list[Setting]:
-    """Every setting with trials and honest results: the same dataset, method, observations, scoring set and settings.
-
-    Only splits that all settings of a group were tried on count, so that none is judged by easier classes.
-    """
+    """Every setting with trials and results: of the same dataset, method, observations, scoring set and settings."""
     novel: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    tried: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in results:
         if row["regime"] == "honest" and row["sampler"] in (None, "uniform"):
             novel.setdefault(_key(row), []).append(row)
-    held_out: dict[tuple[Any, ...], dict[tuple[str, ...], dict[str, Any]]] = {}
     for row in trials:
-        key = (*_key(row), row["asked_way"])
-        if row["regime"] == "honest" and key[:-1] in novel:
-            held_out.setdefault(key, {})[tuple(row["held_out"])] = row
-    shared: dict[tuple[Any, ...], set[tuple[str, ...]]] = {}
-    for key, splits in held_out.items():
-        shared[_group(key)] = shared.get(_group(key), set(splits)) & set(splits)
+        if row["regime"] == "honest" and _key(row) in novel:
+            tried.setdefault((*_key(row), row["asked_way"]), []).append(row)
     found = []
-    for key, by_split in held_out.items():
-        mine = [by_split[split] for split in shared[_group(key)]]
-        theirs = novel[key[:-1]]
-        if mine:
-            found.append(
-                Setting(
-                    _group(key),
-                    mine[0]["config"],
-                    100 * fmean(row["acc"] for row in mine),
-                    100 * fmean(row["acc"] for row in theirs),
-                    len(mine),
-                    len(theirs),
-                    len({row.get("commit") for row in (*mine, *theirs)}) == 1,
-                )
+    for (dataset, method, observations, score, settings, way), mine in tried.items():
+        theirs = novel[dataset, method, observations, score, settings]
+        found.append(
+            Setting(
+                (dataset, observations, score, way),
+                method,
+                mine[-1]["config"],
+                {tuple(row["held_out"]): 100 * row["acc"] for row in mine},
+                [100 * row["acc"] for row in theirs],
+                len({row.get("commit") for row in (*mine, *theirs)}) == 1,
             )
-    return sorted(found, key=lambda one: (one.group, one.held_out))
+        )
+    return found
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["dataset"], row["method"], str(row["observations"]), row["score"], _frozen(row["settings"])
-
-
-def _group(key: tuple[Any, ...]) -> tuple[str, str, str, str, int]:
-    return (*key[:4], key[-1])  # type: ignore[return-value]
 
 
 def _frozen(settings: Any) -> Any:
@@ -173,98 +138,104 @@ def _spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(a @ b / scale) if scale else float("nan")
 
 
-def by_group(settings: Sequence[Setting]) -> dict[tuple[str, str, str, str, int], list[Setting]]:
-    """The settings of each group, larger groups first."""
-    groups: dict[tuple[str, str, str, str, int], list[Setting]] = {}
+class Comparison:
+    """Settings of one or several methods that were asked the same; ACC is the mean over splits that all were tried on.
+
+    A setting is not judged by easier classes than another. Where no split is shared, there is nothing to compare.
+    """
+
+    def __init__(self, settings: Sequence[Setting]) -> None:
+        splits = sorted(set.intersection(*(set(one.held_out) for one in settings)))
+        self.settings = settings if splits else []
+        self.splits = len(splits)
+        self.held_out = [fmean(one.held_out[split] for split in splits) for one in self.settings]
+        self.novel = [fmean(one.novel) for one in self.settings]
+
+    @property
+    def question(self) -> Question:
+        """What the settings were asked."""
+        return self.settings[0].question
+
+    @property
+    def title(self) -> str:
+        """Dataset, methods and question in words."""
+        dataset, observations, score, way = self.question
+        methods = ", ".join(sorted({title_of(one.method) for one in self.settings}))
+        shown = "everything observed" if observations == ALL else f"{observations} observations"
+        return f"{BENCHMARKS[dataset].title}, {methods}; {shown}, {score}; {way}-way where held out"
+
+    @property
+    def first(self) -> int:
+        """Which setting the held-out classes choose."""
+        return max(range(len(self.held_out)), key=self.held_out.__getitem__)
+
+    def correlation(self) -> Correlation:
+        """Of ACC on held-out and on novel classes."""
+        return correlate(self.held_out, self.novel)
+
+
+def comparisons(settings: Sequence[Setting]) -> list[Comparison]:
+    """All settings of every question together, then those of each method where there are several methods."""
+    groups: dict[tuple[Any, ...], list[Setting]] = {}
     for one in settings:
-        groups.setdefault(one.group, []).append(one)
-    return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
-
-
-def title(group: tuple[str, str, str, str, int]) -> str:
-    """A group in words."""
-    dataset, method, observations, score, way = group
-    shown = "everything observed" if observations == ALL else f"{observations}-obs"
-    return f"{BENCHMARKS[dataset].title}, {title_of(method)}, {shown}, {score}, {way} held out"
+        groups.setdefault((one.question, ""), []).append(one)
+        groups.setdefault((one.question, one.method), []).append(one)
+    found = []
+    for (question, method), members in groups.items():
+        if not method or len({one.method for one in groups[question, ""]}) > 1:
+            found.append(Comparison(members))
+    enough = [one for one in found if len(one.settings) >= FEWEST]
+    return sorted(enough, key=lambda one: (one.question, -len(one.settings)))
 
 
 def correlation_table(settings: Sequence[Setting]) -> Table:
-    """One line for each group that has enough settings."""
-    heading = ["known", "settings compared", "n", "ρ (95 %)", "p", "first on held-out", "best", "splits", "seeds"]
+    """One line a comparison."""
+    heading = ["compared", "n", "splits", "seeds", "ρ (95 %)", "p", "chosen: ACC", "best: ACC"]
     lines = []
-    for group, members in by_group(settings).items():
-        if len(members) < FEWEST:
-            continue
-        found = correlate([one.held_out for one in members], [one.novel for one in members])
-        chosen = max(members, key=lambda one: one.held_out)
+    for one in comparisons(settings):
+        found = one.correlation()
+        seeds = [len(member.novel) for member in one.settings]
         lines.append(
             [
-                str(BENCHMARKS[group[0]].known),
-                title(group),
+                one.title,
                 str(found.n),
+                str(one.splits),
+                str(min(seeds)) if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}",
                 f"{found.rho:.2f} ({found.low:.2f} to {found.high:.2f})",
                 f"{found.p:.3f}",
-                f"{chosen.novel:.1f}",
-                f"{max(one.novel for one in members):.1f}",
-                str(members[0].splits),
-                _range([one.seeds for one in members]),
+                f"{one.novel[one.first]:.1f}",
+                f"{max(one.novel):.1f}",
             ]
         )
     return [heading, *lines]
 
 
-def _range(counts: Sequence[int]) -> str:
-    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-
-
 def draw(settings: Sequence[Setting]) -> Figure:
-    """A panel for each group that has enough settings: ACC on held-out known classes against ACC on novel ones."""
-    groups = {group: members for group, members in by_group(settings).items() if len(members) >= FEWEST}
-    if not groups:
-        raise InputError(f"no group has {FEWEST} settings with rows of both kinds: run `measure` first.")
-    columns = min(3, len(groups))
-    lines = -(-len(groups) // columns)
-    figure = Figure(figsize=(3.5 * columns, 3.1 * lines), layout="constrained")
-    for place, (group, members) in enumerate(groups.items(), 1):
+    """A panel a comparison: ACC on novel classes over that on held-out known ones, a colour for each method."""
+    found = comparisons(settings)
+    if not found:
+        raise InputError(f"no {FEWEST} settings that were asked the same have rows of both kinds: give another folder.")
+    columns = min(3, len(found))
+    lines = -(-len(found) // columns)
+    figure = Figure(figsize=(3.6 * columns, 3.4 * lines), layout="constrained")
+    colours = {method: f"C{number}" for number, method in enumerate(sorted({one.method for one in settings}))}
+    for place, one in enumerate(found, 1):
         axes = figure.add_subplot(lines, columns, place)
-        first = max(members, key=lambda one: one.held_out)
-        for one in members:
-            colour = "tab:orange" if one is first else "tab:blue"
-            axes.scatter(one.held_out, one.novel, color=colour, marker="o" if one.same_code else "s", s=26, zorder=2)
-        found = correlate([one.held_out for one in members], [one.novel for one in members])
-        axes.set_title(f"{title(group)}\nρ = {found.rho:.2f}, n = {found.n}", fontsize=8)
+        for method in sorted({member.method for member in one.settings}):
+            mine = [i for i, member in enumerate(one.settings) if member.method == method]
+            points = [one.held_out[i] for i in mine], [one.novel[i] for i in mine]
+            axes.scatter(*points, color=colours[method], label=title_of(method), s=30, zorder=2)
+        chosen = one.held_out[one.first], one.novel[one.first]
+        axes.scatter(*chosen, s=130, facecolors="none", edgecolors="black", label="chosen", zorder=3)
+        correlation = one.correlation()
+        head = one.title.replace("; ", "\n", 1)
+        axes.set_title(f"{head}\nρ = {correlation.rho:.2f}, n = {correlation.n}", fontsize=8)
         axes.set_xlabel("ACC on held-out known classes", fontsize=8)
         axes.set_ylabel("ACC on novel classes", fontsize=8)
         axes.tick_params(labelsize=8)
         axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
     return figure
-
-
-def measure(
-    datasets: Sequence[str],
-    out: Path,
-    *,
-    splits: int | None,
-    seeds: int,
-    episodes: int,
-    device: torch.device,
-    reporter: Reporter,
-    candidates: Mapping[str, Mapping[str, Any]] = CANDIDATES,
-) -> None:
-    """Score every candidate on splits of the known classes and on the novel ones; what is there is not done again."""
-
-    def runs(dataset: str, seed: int) -> list[Run]:
-        way = BENCHMARKS[dataset].way
-        setting = {"sampler": "uniform", "way": way, "observations": 5, "regime": "honest", "score": "episode"}
-        return [
-            Run(dataset=dataset, method="mp", config=name, seed=seed, changes=dict(changes), **setting)  # type: ignore[arg-type]
-            for name, changes in candidates.items()
-        ]
-
-    options = {"episodes": episodes, "device": device, "resume": True, "reporter": reporter}
-    for dataset in datasets:
-        try_candidates(runs(dataset, 0), out, splits=splits, **options)  # type: ignore[arg-type]
-        run_grid([one for seed in range(seeds) for one in runs(dataset, seed)], out, **options)  # type: ignore[arg-type]
 
 
 def read_settings(results: Path) -> list[Setting]:
@@ -279,23 +250,10 @@ def read_settings(results: Path) -> list[Setting]:
 
 
 def main(parser: Parser) -> None:
-    """Measure, or gather and draw."""
-    commands = parser.add_subparsers(required=True, dest="command", parser_class=Parser)
-    measuring = commands.add_parser("measure", help="score all candidates on held-out and on novel classes")
-    measuring.add_argument("--dataset", type=parse_datasets, required=True, help="separated by commas")
-    measuring.add_argument("--out", type=Path, required=True, help="folder for rows and models")
-    measuring.add_argument("--splits", type=positive, default=5, help="of the known classes; 5 where not given")
-    measuring.add_argument("--seeds", type=positive, default=3, help="on novel classes; 3 where not given")
-    measuring.add_argument("--episodes", type=positive, default=200, help="that score a setting; 200 where not given")
-    measuring.add_argument("--device", default="cpu")
-    drawing = commands.add_parser("draw", help="gather every setting that has rows of both kinds")
-    drawing.add_argument("--results", type=Path, default=Path("results"), help="folder of folders of rows")
-    drawing.add_argument("--out", type=Path, required=True, help="the picture")
+    """Gather, draw and print."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of folders of rows")
+    parser.add_argument("--out", type=Path, required=True, help="the picture")
     options = parser.parse_args()
-    if options.command == "measure":
-        sizes = {"splits": options.splits, "seeds": options.seeds, "episodes": options.episodes}
-        measure(options.dataset, options.out, **sizes, device=choose_device(options.device), reporter=Reporter())
-        return
     settings = read_settings(options.results)
     make_folder(options.out.parent)
     draw(settings).savefig(options.out, dpi=110)
