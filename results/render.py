@@ -73,11 +73,13 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/cata.md": {
             "results": by_setting(episodes, tables.ablation),
             "views": views(read_journal(RESULTS / "views" / "views.jsonl")),
+            "term": term(read_journal(RESULTS / "views" / "orthogonality.jsonl")),
         },
         "docs/baselines.md": {
             "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
+        "docs/results.md": {"choosing": choosing(), "rounded": rounded()},
         "docs/discover.md": {
             "numbers": discovery_tables.numbers(draws()),
             "mixed": discovery_tables.mixed(draws()),
@@ -126,6 +128,32 @@ def views(rows: Sequence[dict[str, Any]]) -> str:
             }
         )
     return markdown(table)
+
+
+def term(rows: Sequence[dict[str, Any]]) -> str:
+    """What the orthogonality term does to views of `rules` and to MP, under both readings."""
+    return str(script("common").markdown(script("orthogonality").term_table(rows)))
+
+
+def choosing() -> str:
+    """How settings rank on held-out known classes and on novel ones."""
+    of_both = script("choosing")
+    return str(script("common").markdown(of_both.correlation_table(of_both.read_settings(RESULTS))))
+
+
+ROUNDED = ("13f40503", "179c9cce", "592fffb1", "65856df3", "6aef179a", "b96511bd")
+"""Commits of GPU rows that come before 7600dd6: their ResNet-18 rounds features to bfloat16."""
+
+
+def rounded() -> str:
+    """How many rows of each folder have rounded features, of those by ResNet-18 on a GPU."""
+    counts = []
+    for path in sorted(RESULTS.glob("*/results.jsonl")):
+        rows = [r for r in read_rows(path) if "resnet18" in (r["network"] or "") and r["device"].startswith("NVIDIA")]
+        if rows:
+            old = sum(row["commit"].startswith(ROUNDED) for row in rows)
+            counts.append(f"{path.parent.name} {old} of {len(rows)}")
+    return ", ".join(counts)
 
 
 def costs(facts: Mapping[str, Any]) -> str:
