@@ -72,8 +72,7 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/mm.md": {"results": by_setting(episodes, partial(tables.of_method, "mm"))},
         "docs/cata.md": {
             "results": by_setting(episodes, tables.ablation),
-            "views": views(read_journal(RESULTS / "views" / "views.jsonl")),
-            "term": term(read_journal(RESULTS / "views" / "orthogonality.jsonl")),
+            "views": views(),
         },
         "docs/baselines.md": {
             "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
@@ -113,26 +112,15 @@ def answers(facts: Mapping[str, Any]) -> str:
     return f"{markdown(table)}\n{labelled}"
 
 
-def views(rows: Sequence[dict[str, Any]]) -> str:
-    """What the views of `rules` know of the rule of an item, by how they were trained."""
-    table = []
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        mine = [row for row in rows if (row["kind"], row["dataset"]) == (kind, "rules")]
-        bits = [row["agreement"]["rule"] for row in mine]
-        table.append(
-            {
-                "views": f"`{kind}`",
-                "mean \\|cosine\\| of heads": f"{fmean(row['mean_cosine'] for row in mine):.3f}",
-                "bits known of the rule, by seed": ", ".join(f"{one['bits']:.3f}" for one in bits),
-                "bits of shuffled views": f"{fmean(one['random_bits'] for one in bits):.3f}",
-            }
-        )
-    return markdown(table)
-
-
-def term(rows: Sequence[dict[str, Any]]) -> str:
-    """What the orthogonality term does to views of `rules` and to MP, under both readings."""
-    return str(script("common").markdown(script("orthogonality").term_table(rows)))
+def views() -> str:
+    """What views of `rules` know of the rule, by the orthogonality term's reading and weight, and of heads that divide."""
+    common, folder = script("common"), RESULTS / "views"
+    heading, *lines = script("orthogonality").term_table(read_journal(folder / "orthogonality.jsonl"))
+    kinds = [row for row in read_journal(folder / "views.jsonl") if row["dataset"] == "rules"]
+    divided = [row for row in kinds if row["kind"] == "specialised"]
+    bits = common.mean_of([row["agreement"]["rule"]["bits"] for row in divided])
+    cosine = f"{fmean(row['mean_cosine'] for row in divided):.3f}"
+    return str(common.markdown([heading, *lines, ["mean, `specialised`", "1/3", cosine, "", bits, ""]]))
 
 
 def choosing() -> str:
