@@ -9,10 +9,9 @@ number of observations, scoring set, and number of classes held out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import factorial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -120,22 +119,21 @@ def correlate(first: Sequence[float], second: Sequence[float], seed: int = 0) ->
     """
     x, y = np.asarray(first, float), np.asarray(second, float)
     n, rng = len(x), np.random.default_rng(seed)
-    rho = _spearman(x, y)
-    orders: Iterable[Sequence[int]]
-    if n <= MOST_ORDERS:
-        orders, count, own = permutations(range(n)), factorial(n), 0
-    else:
-        orders, count, own = (rng.permutation(n) for _ in range(DRAWS)), DRAWS + 1, 1
-    as_large = own + sum(_spearman(x, y[list(order)]) >= rho - 1e-12 for order in orders)
-    drawn = [_spearman(x[draw], y[draw]) for draw in rng.integers(0, n, (DRAWS, n))]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Correlation(n, rho, float(low), float(high), as_large / count)
+    (rho,) = _spearman(x[None], y[None])
+    every = n <= MOST_ORDERS
+    orders = np.array(list(permutations(range(n)))) if every else np.argsort(rng.random((DRAWS, n)), axis=1)
+    as_large = int((_spearman(np.broadcast_to(x, orders.shape), y[orders]) >= rho - 1e-12).sum())
+    drawn = rng.integers(0, n, (DRAWS, n))
+    low, high = np.nanquantile(_spearman(x[drawn], y[drawn]), [0.025, 0.975])
+    # Of random orders, the one that was found is one more.
+    return Correlation(n, float(rho), float(low), float(high), (as_large + (not every)) / (len(orders) + (not every)))
 
 
-def _spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    a, b = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / scale) if scale else float("nan")
+def _spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rank correlations of rows (draws, n) of values; not a number where a row has one value alone."""
+    a, b = (rankdata(values, axis=1) - (values.shape[1] + 1) / 2 for values in (x, y))
+    scale = np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    return np.divide((a * b).sum(1), scale, out=np.full(len(x), np.nan), where=scale > 0)
 
 
 class Comparison:
