@@ -105,7 +105,7 @@ def term_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _cells(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
-    yield f"{fmean(row['mean_cosine'] for row in rows):.3f}"
+    yield f"{fmean(row['mean_cosine'] for row in rows):.4f}"
     yield f"{fmean(row['weight_norm'] for row in rows):.2f}"
     yield mean_of([row["agreement"]["rule"]["bits"] for row in rows])
     yield mean_of([100 * row["acc"] for row in rows], digits=1)

@@ -1,12 +1,15 @@
 """Generated tables are those of the committed results, links lead somewhere, and the Python in documents works."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import render
 
 ROOT = Path(__file__).resolve().parent.parent
+CHANGED = "7600dd6515da0202080885b0e4dc1154473ef408"
+"""Since this commit a GPU no longer rounds ResNet-18's features."""
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
@@ -43,3 +46,15 @@ def test_the_estimators_python_finds_the_digits():
 def test_the_theorys_python_estimates_an_overlap():
     names = python_of("docs/theory.md")
     assert 0 <= names["theory"].overlap(names["z"], names["y"]).tau <= 1
+
+
+def test_rows_with_rounded_features_are_those_of_commits_before_the_change():
+    def git(*question: str) -> int:
+        return subprocess.run(["git", *question], cwd=ROOT, capture_output=True, timeout=20).returncode
+
+    if git("cat-file", "-e", f"{CHANGED}^{{commit}}"):
+        pytest.skip("the history is not here")
+    rows = render.rows_of("abundant", "earlier", "few", "medi", "mm", "mp")
+    commits = {row["commit"] for row in rows if row["device"].startswith("NVIDIA")}
+    before = {one for one in commits if git("merge-base", "--is-ancestor", CHANGED, one)}
+    assert before == {one for one in commits if one.startswith(render.ROUNDED)}
