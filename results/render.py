@@ -113,7 +113,7 @@ def answers(facts: Mapping[str, Any]) -> str:
 
 
 def views() -> str:
-    """What views of `rules` know of the rule, by reading and weight of the orthogonality term, and where heads divide."""
+    """What views of `rules` know of the rule, by reading and weight of the orthogonality term."""
     common, folder = script("common"), RESULTS / "views"
     heading, *lines = script("orthogonality").term_table(read_journal(folder / "orthogonality.jsonl"))
     kinds = [row for row in read_journal(folder / "views.jsonl") if row["dataset"] == "rules"]
@@ -133,8 +133,8 @@ def choosing() -> str:
 CHOOSING_NOTE = """# ACC on held-out known classes and on novel ones
 
 Settings that have rows of both kinds, honest, uniform tasks. ACC is the mean over the splits that all settings of a
-line were tried on, and over seeds. ρ: Spearman's rank correlation with a bootstrap interval; p: share of all orders that
-agree as well. *Chosen*: ACC on novel classes of the first setting on held-out ones; *best*: of the best.
+line were tried on, and over seeds. ρ: Spearman's rank correlation with a bootstrap interval; p: share of all orders
+that agree as well. *Chosen*: ACC on novel classes of the first setting on held-out ones; *best*: of the best.
 """
 
 ROUNDED = ("179c9cce", "592fffb1", "65856df3", "6aef179a", "b96511bd")
