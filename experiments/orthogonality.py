@@ -95,7 +95,7 @@ def study_term(
 
 def term_table(rows: Sequence[dict[str, Any]]) -> Table:
     """One line a reading and lambda, means over seeds."""
-    heading = ["reading", "λ", "mean \\|cosine\\| of heads", "length of weights", "bits known of the rule", "MP's ACC"]
+    heading = ["reading", "λ", "mean \\|cosine\\| of heads", "bits known of the rule", "MP's ACC"]
     lines = []
     for reading, weight in READINGS:
         mine = [row for row in rows if (row["reading"], row["weight"]) == (reading, weight)]
@@ -106,7 +106,6 @@ def term_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 def _cells(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
     yield f"{fmean(row['mean_cosine'] for row in rows):.4f}"
-    yield f"{fmean(row['weight_norm'] for row in rows):.2f}"
     yield mean_of([row["agreement"]["rule"]["bits"] for row in rows])
     yield mean_of([100 * row["acc"] for row in rows], digits=1)
 

@@ -119,8 +119,8 @@ def views() -> str:
     kinds = [row for row in read_journal(folder / "views.jsonl") if row["dataset"] == "rules"]
     divided = [row for row in kinds if row["kind"] == "specialised"]
     bits = common.mean_of([row["agreement"]["rule"]["bits"] for row in divided])
-    cosine = f"{fmean(row['mean_cosine'] for row in divided):.3f}"
-    return str(common.markdown([heading, *lines, ["mean, `specialised`", "1/3", cosine, "", bits, ""]]))
+    cosine = f"{fmean(row['mean_cosine'] for row in divided):.4f}"
+    return str(common.markdown([heading, *lines, ["mean, `specialised`", "1/3", cosine, bits, ""]]))
 
 
 def choosing() -> str:
