@@ -7,6 +7,9 @@ from torch import Tensor
 
 EPS = 1e-7
 """Keeps RS's logarithms of probabilities finite, as published."""
+LEAST_FOR_PRODUCTS = -20.0
+"""Logarithms of probabilities above which sums of products are safe, their squares in second derivatives included: on a
+CPU up to thirty times as fast as sums of exponentials. A GPU would have to wait for the answer."""
 MARGIN = 2.0
 """KCL pushes dissimilar pairs apart until their divergence is as large."""
 
@@ -50,9 +53,11 @@ def pair_log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
     log_p = logits.log_softmax(-1)
     own = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
     log_others = log_p[..., None, :].masked_fill(own, -torch.inf).logsumexp(-1)  # log(1 - p), summed over the others
-    together, apart = (
-        (log_p[..., :, None, :] + of_second[..., None, :, :]).logsumexp(-1) for of_second in (log_p, log_others)
-    )
+    seconds = (log_p, log_others)
+    if logits.device.type == "cpu" and min(float(one.detach().min()) for one in seconds) > LEAST_FOR_PRODUCTS:
+        together, apart = ((log_p.exp() @ of_second.exp().mT).log() for of_second in seconds)
+    else:
+        together, apart = ((log_p[..., :, None, :] + of_second[..., None, :, :]).logsumexp(-1) for of_second in seconds)
     return together, apart
 
 
