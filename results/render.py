@@ -11,7 +11,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -48,7 +48,7 @@ def files() -> dict[Path, str]:
     for path in sorted(RESULTS.glob("*/choices.jsonl")):
         rows = [row for name in ("choices", "threes") for row in read_rows(path.with_name(f"{name}.jsonl"))]
         found[path.with_name("trials.md")] = tables.trials(rows)
-    found[RESULTS / "presets.md"] = presets.page()
+    found |= {RESULTS / "presets.md": presets.page(), RESULTS / "choosing.md": choosing()}
     return found | studies() | {ROOT / name: with_tables(ROOT / name, marked) for name, marked in pages().items()}
 
 
@@ -78,12 +78,13 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/mm.md": {"results": by_setting(episodes, partial(tables.of_method, "mm"))},
         "docs/cata.md": {
             "results": by_setting(episodes, tables.ablation),
-            "views": views(read_journal(RESULTS / "views" / "views.jsonl")),
+            "views": views(),
         },
         "docs/baselines.md": {
             "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
+        "docs/results.md": {"rounded": rounded()},
         "docs/discover.md": {
             "numbers": discovery_tables.numbers(draws()),
             "mixed": discovery_tables.mixed(draws()),
@@ -117,21 +118,44 @@ def answers(facts: Mapping[str, Any]) -> str:
     return f"{markdown(table)}\n{labelled}"
 
 
-def views(rows: Sequence[dict[str, Any]]) -> str:
-    """What the views of `rules` know of the rule of an item, by how they were trained."""
-    table = []
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        mine = [row for row in rows if (row["kind"], row["dataset"]) == (kind, "rules")]
-        bits = [row["agreement"]["rule"] for row in mine]
-        table.append(
-            {
-                "views": f"`{kind}`",
-                "mean \\|cosine\\| of heads": f"{fmean(row['mean_cosine'] for row in mine):.3f}",
-                "bits known of the rule, by seed": ", ".join(f"{one['bits']:.3f}" for one in bits),
-                "bits of shuffled views": f"{fmean(one['random_bits'] for one in bits):.3f}",
-            }
-        )
-    return markdown(table)
+def views() -> str:
+    """What views of `rules` know of the rule, by reading and weight of the orthogonality term."""
+    common, folder = script("common"), RESULTS / "views"
+    heading, *lines = script("orthogonality").term_table(read_journal(folder / "orthogonality.jsonl"))
+    kinds = [row for row in read_journal(folder / "views.jsonl") if row["dataset"] == "rules"]
+    divided = [row for row in kinds if row["kind"] == "specialised"]
+    bits = common.mean_of([row["agreement"]["rule"]["bits"] for row in divided])
+    cosine = f"{fmean(row['mean_cosine'] for row in divided):.4f}"
+    return str(common.markdown([heading, *lines, ["mean, `specialised`", "1/3", cosine, bits, ""]]))
+
+
+def choosing() -> str:
+    """How settings rank on held-out known classes and on novel ones."""
+    of_both = script("choosing")
+    table = script("common").markdown(of_both.correlation_table(of_both.read_settings(RESULTS)))
+    return f"{CHOOSING_NOTE}\n{table}"
+
+
+CHOOSING_NOTE = """# ACC on held-out known classes and on novel ones
+
+Settings that have rows of both kinds, honest, uniform tasks. ACC is the mean over the splits that all settings of a
+line were tried on, and over seeds. ρ: Spearman's rank correlation with a bootstrap interval; p: share of all orders
+that agree as well. *Chosen*: ACC on novel classes of the first setting on held-out ones; *best*: of the best.
+"""
+
+ROUNDED = ("179c9cce", "592fffb1", "65856df3", "6aef179a", "b96511bd")
+"""Commits of GPU rows that come before 7600dd6: their ResNet-18 rounds features to bfloat16."""
+
+
+def rounded() -> str:
+    """How many rows of each folder have rounded features, of those by ResNet-18 on a GPU."""
+    counts = []
+    for path in sorted(RESULTS.glob("*/results.jsonl")):
+        rows = [r for r in read_rows(path) if "resnet18" in (r["network"] or "") and r["device"].startswith("NVIDIA")]
+        if rows:
+            old = sum(row["commit"].startswith(ROUNDED) for row in rows)
+            counts.append(f"{path.parent.name} {old} of {len(rows)}")
+    return ", ".join(counts)
 
 
 def costs(facts: Mapping[str, Any]) -> str:

@@ -58,6 +58,15 @@ def test_the_loss_is_equation_1_written_with_loops():
     assert torch.allclose(view_loss(logits, labels, weights, ViewsConfig(orthogonality=0.3)), expected)
 
 
+def test_summed_puts_the_same_lambda_on_the_sum_of_entries():
+    logits, labels = torch.zeros(2, 3, 4), torch.tensor([0, 1])
+    weights = [torch.randn(5, 6, generator=generator(i)) for i in range(3)]
+    without = view_loss(logits, labels, weights, ViewsConfig(orthogonality=0.0))
+    pairs = sum((a @ b.T).abs().sum() for a, b in combinations(weights, 2))
+    found = view_loss(logits, labels, weights, ViewsConfig(orthogonality=0.3, hidden=5).summed())
+    assert torch.allclose(found - without, 2 * 0.3 / (3 * 2) * pairs)
+
+
 def test_views_come_from_the_trained_heads():
     known = blobs()
     context = Context()

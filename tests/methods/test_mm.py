@@ -192,6 +192,7 @@ def test_known_classes_are_watched_where_none_is_held_out(tmp_path):
         {"outer_pairs": "rank"},
         {"prototypes": 1.0},
         {"tasks": None},
+        {"over_tasks": "sum", "schedule": Schedule(steps=3, optimiser="plain-sgd")},
         {"pretraining": Pretraining(network="mlp", batch=16, schedule=Schedule(steps=1))},
         {"schedule": Schedule(steps=2, optimiser="sgd", rate=0.4, clip=1.0)},
     ],
@@ -204,6 +205,33 @@ def test_every_setting_gives_another_training(changed):
     )
     assert after.isfinite().all()
     assert not torch.equal(before, after)
+
+
+def test_a_step_on_the_sum_over_tasks_goes_as_many_times_as_far_as_on_their_mean():
+    def moved(over_tasks: str, rate: float) -> torch.Tensor:
+        schedule = Schedule(steps=1, rate=rate, optimiser="plain-sgd", shape="constant", precision="float32")
+        method = replace(QUICK, tasks=5, over_tasks=over_tasks, schedule=schedule)
+        learner = method.fit(KNOWN, PLAN)
+        return torch.cat([value.detach().flatten() for value in learner.model.parameters()])
+
+    start = moved("mean", 0.0)
+    of_mean, of_sum = moved("mean", 0.1) - start, moved("sum", 0.1) - start
+    assert of_mean.norm() > 1e-3
+    assert torch.allclose(of_sum, 5 * of_mean, rtol=1e-3, atol=1e-6)
+
+
+def test_the_papers_preset_is_its_recipe_to_the_letter():
+    paper = MM.preset("paper", "cifar10")
+    assert (paper.network, paper.pretraining, paper.rotations, paper.prototypes) == ("vgg16", None, False, 0.0)
+    assert (paper.inner.steps, paper.inner.rate, paper.inner.top) == (10, 0.001, 10)
+    assert (paper.outer_pairs, paper.over_tasks, paper.readout) == ("rank", "sum", "head")
+    schedule = paper.schedule
+    assert (schedule.rate, schedule.optimiser, schedule.shape, schedule.clip) == (0.4, "plain-sgd", "constant", None)
+    optimiser = schedule.make_optimiser(torch.nn.Linear(2, 2))
+    assert all(
+        (group["momentum"], group["nesterov"], group["weight_decay"]) == (0, False, 0)
+        for group in optimiser.param_groups
+    )
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "cata"])
@@ -228,6 +256,7 @@ def test_every_network_of_images_can_be_trained(network):
     ("settings", "message"),
     [
         ({"readout": "heads"}, "unknown readout 'heads'"),
+        ({"over_tasks": "summ"}, "unknown way to add up tasks 'summ'"),
         ({"outer_pairs": "labels"}, "unknown kind of pairs 'labels'"),
         ({"pretraining": Pretraining(network="resnet18")}, "a resnet18 cannot become a conv4: give both"),
     ],

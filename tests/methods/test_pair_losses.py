@@ -1,13 +1,21 @@
 """Losses of pairs: against loops, and where outputs are certain, extreme or absent."""
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
 from small_sets import generator
 from torch.nn.functional import binary_cross_entropy
 
-from medi.methods.pair_losses import divergence_loss, label_pairs, likelihood_loss, rank_pairs, two_view_loss
+from medi.methods.pair_losses import (
+    divergence_loss,
+    label_pairs,
+    likelihood_loss,
+    pair_log_probabilities,
+    rank_pairs,
+    two_view_loss,
+)
 
 LOSSES = [divergence_loss, likelihood_loss]
 
@@ -37,6 +45,60 @@ def test_the_likelihood_is_that_of_sharing_a_cluster():
     for p, s, found in zip(logits.softmax(-1), similar, likelihood_loss(logits, similar), strict=True):
         losses = [binary_cross_entropy(p[i] @ p[j], s[i, j]) for i in range(5) for j in range(5)]
         torch.testing.assert_close(found, torch.stack(losses).mean())
+
+
+def exactly(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """log(p_i . p_j) and log(1 - p_i . p_j) in fractions of whole numbers, so that nothing is rounded on the way."""
+    rows = [[Fraction(math.exp(value)) for value in row] for row in logits.double().tolist()]
+    p = [[value / sum(row) for value in row] for row in rows]
+    same = [[sum(a * b for a, b in zip(one, other, strict=True)) for other in p] for one in p]
+    together = torch.tensor([[_log(value) for value in row] for row in same], dtype=torch.float64)
+    return together, torch.tensor([[_log(1 - value) for value in row] for row in same], dtype=torch.float64)
+
+
+def _log(value: Fraction) -> float:
+    if value > Fraction(1, 2):
+        return math.log1p(float(value - 1))
+    return math.log(float(value)) if float(value) else math.log(value.numerator) - math.log(value.denominator)
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 30.0, 200.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_probabilities_of_pairs_keep_their_digits_however_certain_the_outputs_are(scale, dtype):
+    logits = (scale * torch.randn(5, 3, generator=generator(2), dtype=torch.float64)).to(dtype)
+    tolerance = 20 * torch.finfo(dtype).eps
+    for found, true in zip(pair_log_probabilities(logits), exactly(logits), strict=True):
+        torch.testing.assert_close(found.double(), true, rtol=tolerance, atol=max(1.0, scale) * tolerance)
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0, 60.0])
+def test_the_likelihoods_gradient_is_that_of_finite_differences_where_outputs_are_certain_too(scale):
+    logits, similar = case()
+    logits = (scale * logits).requires_grad_()
+    assert torch.autograd.gradcheck(likelihood_loss, (logits, similar), eps=1e-5, atol=1e-7, rtol=1e-5)
+    assert torch.autograd.gradgradcheck(likelihood_loss, (logits, similar), eps=1e-5, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("gap", [17.0, 50.0, 1000.0])
+def test_wrong_pairs_keep_their_gradient_at_saturation_in_float32(gap):
+    def gradients(rows: list[list[float]], similar: float) -> torch.Tensor:
+        logits = torch.tensor(rows, requires_grad=True)
+        likelihood_loss(logits, torch.full((2, 2), similar)).backward()
+        return logits.grad
+
+    # p = (1 - e, e) twice, told to part: the mean of -log(e_i + e_j) over four pairs falls by 1/2 as a log e grows.
+    assert torch.allclose(gradients([[gap, 0.0], [gap, 0.0]], 0.0), torch.tensor([[0.5, -0.5]] * 2), atol=1e-3)
+    # (1 - e, e) and (e, 1 - e), told to meet: two of the four pairs are wrong, and cost -log(e_1 + e_2) each.
+    apart = gradients([[gap, 0.0], [0.0, gap]], 1.0)
+    assert torch.allclose(apart, torch.tensor([[0.25, -0.25], [-0.25, 0.25]]), atol=1e-3)
+
+
+def test_one_cluster_tells_nothing_apart_and_costs_nothing():
+    logits = torch.randn(2, 4, 1, generator=generator(), requires_grad=True)
+    loss = likelihood_loss(logits, torch.zeros(2, 4, 4))
+    loss.sum().backward()
+    assert loss.tolist() == [0, 0]
+    assert not logits.grad.any()
 
 
 def test_the_divergence_is_its_formula_written_with_loops():

@@ -1,3 +1,6 @@
+import math
+from statistics import NormalDist
+
 import pytest
 import torch
 from convergence import balls, boxes, gaussians
@@ -58,6 +61,16 @@ def test_known_overlaps_are_found(pair, dimension):
     assert found.tau == pytest.approx(pair.tau, abs=0.06)
     assert found.low <= found.tau <= found.high
     assert found.pair == (0, 1)
+
+
+@pytest.mark.parametrize("apart", [0.0, 2.0, 6.0])
+def test_of_gaussians_the_overlap_of_what_holds_nearly_all_of_each_is_found_not_that_of_their_endless_supports(apart):
+    y = torch.arange(4000) % 2
+    z = torch.randn(4000, 1, generator=seeded(5)) + apart * y[:, None]
+    left_out = 0.5 / math.sqrt(1000)  # by the 1,000 held-out points of a class
+    reach = NormalDist().inv_cdf(1 - left_out / 2)
+    inside = NormalDist(apart).cdf(reach) - NormalDist(apart).cdf(-reach)
+    assert overlap(z, y).tau == pytest.approx(inside, abs=0.04)  # 0.98, 0.66 and 0.0002; by Definition 1 always 1
 
 
 def test_the_estimate_comes_nearer_as_points_are_added():

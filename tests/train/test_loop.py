@@ -51,7 +51,7 @@ def run(folder: Path | None, schedule: Schedule, **kwargs) -> dict[str, Tensor]:
     return model.state_dict()
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "plain-sgd"])
 @pytest.mark.parametrize("stop_at", [30, 60, 99])
 def test_an_interrupted_training_continues_bit_for_bit(tmp_path, optimiser, stop_at):
     schedule = Schedule(steps=100, optimiser=optimiser, rate=0.01, decay=0.01, clip=1.0)

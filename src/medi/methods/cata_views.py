@@ -7,7 +7,7 @@ orthogonal; by Eq. 2 an item's view is the head that gives the item's own label 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 
@@ -40,7 +40,8 @@ class ViewsConfig:
     Attributes:
         network: The extractor, a name in `medi.nets.NETWORKS`.
         heads: Number of views, M in the paper.
-        orthogonality: Weight of the orthogonality term, lambda in the paper.
+        orthogonality: Weight of the orthogonality term, lambda in the paper, on the mean absolute entry of W_i W_j^T;
+            `summed` puts it on the sum of the entries.
         specialise: How much an item trains the head that is best at it rather than all heads alike, 0 to 1. Not in the
             paper: it makes heads divide the classes among them, and classes that share a rule tend to end together.
         hidden: Width of a head's two hidden layers.
@@ -61,6 +62,10 @@ class ViewsConfig:
     schedule: Schedule = field(
         default_factory=lambda: Schedule(steps=1000, rate=0.01, shape="onecycle", factors={"heads": 0.1})
     )
+
+    def summed(self) -> ViewsConfig:
+        """The same lambda under Eq. 1's other reading: on the sum of absolute entries, hidden² times their mean."""
+        return replace(self, orthogonality=self.orthogonality * self.hidden**2)
 
 
 VIEWS_PRESETS: Mapping[str, ViewsConfig] = MappingProxyType(
@@ -108,7 +113,7 @@ def _layer(inputs: int, outputs: int, dropout: float) -> tuple[nn.Module, ...]:
 
 
 def overlap(weights: list[Tensor]) -> Tensor:
-    """Mean absolute entry of W_i W_j^T over unordered pairs of heads: Eq. 1's term, free of width and M.
+    """Mean absolute entry of W_i W_j^T over unordered pairs of heads: Eq. 1's term, free of a head's width and of M.
 
     Args:
         weights: A (hidden, width) matrix for each head, a weight vector a row.

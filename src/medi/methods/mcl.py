@@ -13,6 +13,8 @@ from medi.methods.similarity import PairLoss, PairMethod, presets_of
 class MCL(PairMethod):
     """Clustering by the likelihood of pairs: the binary cross-entropy of p_i . p_j, as in MM."""
 
+    version: ClassVar[int | str] = 2  # 1 clamped the probabilities of pairs
+
     loss: ClassVar[PairLoss] = staticmethod(likelihood_loss)
 
 

@@ -52,11 +52,13 @@ class MM(Method):
         prototypes: Weight of a second outer loss: in the adapted embedding, queries must lie nearest to the mean of
             their class's observations. Not in the paper; it trains what `readout="cluster"` reads.
         tasks: Tasks in a gradient step; None for the paper's 16, or 8 of more than five classes.
+        over_tasks: The outer loss of a step is the tasks' mean, or their sum as the paper writes it.
         schedule: Length and rates of the outer training.
         readout: The head's largest output (`head`), or clusters of the adapted embedding (`cluster`).
         grouping: How the embedding is clustered, where it is.
     """
 
+    version: ClassVar[int | str] = 2  # 1 clamped the probabilities of pairs
     takes_sampler: ClassVar[bool] = True
     one_way: ClassVar[bool] = True
     trains_on_observations: ClassVar[bool] = True
@@ -68,6 +70,7 @@ class MM(Method):
     outer_pairs: Pairs = "label"
     prototypes: float = 0.0
     tasks: int | None = None
+    over_tasks: Literal["mean", "sum"] = "mean"
     schedule: Schedule = field(
         default_factory=lambda: Schedule(steps=400, rate=1e-3, shape="constant", clip=10.0, precision="float32")
     )
@@ -77,6 +80,8 @@ class MM(Method):
     def __post_init__(self) -> None:
         if self.outer_pairs not in get_args(Pairs):
             raise unknown_name("kind of pairs", self.outer_pairs, get_args(Pairs))
+        if self.over_tasks not in ("mean", "sum"):
+            raise unknown_name("way to add up tasks", self.over_tasks, ("mean", "sum"))
         if self.readout not in ("head", "cluster"):
             raise unknown_name("readout", self.readout, ("head", "cluster"))
         if self.pretraining and self.pretraining.network != self.network:
@@ -107,7 +112,7 @@ class MM(Method):
                 images = augment(classes.images[items], plan.augmentation, generator, part)
                 return meta_loss(images, task.support_labels[part].contiguous(), task.query_labels[part].contiguous())
 
-            return mean_together(tasks, of_part)
+            return self.added_up(mean_together(tasks, of_part), tasks)
 
         learner = MMLearner(model, plan, self.inner, self.readout, self.grouping, known)
         validation = learner.watch(watched or known, tasks, "held_out_acc" if watched else "known_acc")
@@ -120,6 +125,10 @@ class MM(Method):
             raise Diverged(f"{error} The {self.inner.steps} inner steps had rate {self.inner.rate:g}.") from error
         learner.calibrate(known)
         return learner
+
+    def added_up(self, mean: Tensor, tasks: int) -> Tensor:
+        """The outer loss of a step, from the mean over its tasks."""
+        return mean * tasks if self.over_tasks == "sum" else mean
 
     def _start(self, classes: ImageSet, plan: Plan) -> Clusterer:
         """The network before the first task; batches normalise themselves in it."""
@@ -217,8 +226,9 @@ MM.presets = MappingProxyType(
             network="vgg16",
             inner=InnerSteps(rate=0.001),
             outer_pairs="rank",
-            # Clipped: at this rate, with momentum, gradients reach norms of thousands.
-            schedule=Schedule(steps=100, rate=0.4, optimiser="sgd", shape="constant", clip=10.0, precision="float32"),
+            over_tasks="sum",
+            # The paper's 1,000 tasks in batches of 8; of 16 they are 2,000.
+            schedule=Schedule(steps=125, rate=0.4, optimiser="plain-sgd", shape="constant", precision="float32"),
         ),
         "cifar10": replace(_DEEP, rotations=True),
         "cifar100": _DEEP,

@@ -59,7 +59,12 @@ def overlap_command(
     seed: Annotated[int, typer.Option(help="Of every random draw.", min=0, max=10**9)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Definitions 1 and 2: the largest probability, over pairs of classes, that a point lies in both supports."""
+    """Definitions 1 and 2: the largest probability, over pairs of classes, that a point lies in both supports.
+
+    Estimated is the overlap of regions that hold nearly all of each class: all but a share 1 / (2 sqrt(m)), m half the
+    class's points. Classes with endless tails overlap wholly by the definition; here they do not once they are some
+    standard deviations apart. Use it to compare representations of the same points.
+    """
     z, y = read_features(features)
     from medi.runtime.progress import Reporter
     from medi.theory.supports import overlap

@@ -1,4 +1,4 @@
-"""Definitions 1 and 2: the overlap tau of classes, estimated from samples."""
+"""Definitions 1 and 2: the overlap tau of classes, estimated from samples as that of where nearly all of them lies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Overlap:
     """An estimate of tau.
 
     Attributes:
-        tau: Largest probability, over pairs of classes, that a point lies in both classes' supports.
+        tau: Largest probability, over pairs of classes, that a point lies where nearly all of either class does.
         low: Lower end of its confidence interval.
         high: Upper end.
         pair: The two classes (values of y, the smaller first) that overlap most.
@@ -53,6 +53,10 @@ def overlap(
     to that class's points in the *other* half (the distance to the `neighbours`-th nearest) as all but a fraction
     1 / (2 sqrt(m)) of the class's m held-out points are; a point always belongs to the support of its own class. tau is
     the fraction of points in both supports, averaged over both halves and several halvings.
+
+    So what is estimated is the overlap of regions that hold all but this fraction of each class. Where classes end
+    nowhere it is not Definition 1's: of two Gaussians tau is 1 however far apart they are, the estimate 0.98 at the
+    same place, 0.66 at two standard deviations and 0 at six (1,000 held-out points). With n it creeps towards 1.
 
     The interval is a bootstrap over points, which calibrates the supports anew each time. The largest of many noisy
     fractions lies above the largest true one; the bootstrap estimates by how much, and estimate and interval are

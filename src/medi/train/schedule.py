@@ -22,7 +22,7 @@ class Schedule:
     Attributes:
         steps: Gradient steps.
         rate: Largest learning rate.
-        optimiser: adam (with decoupled weight decay), or sgd with Nesterov momentum 0.9.
+        optimiser: adam (with decoupled weight decay), sgd with Nesterov momentum 0.9, or plain-sgd without momentum.
         decay: Weight decay.
         shape: constant; halve (every `halve_every` steps); cosine (to zero); onecycle (up over a tenth, cosine down);
             drops (times `drop` at each of `drop_at`).
@@ -36,7 +36,7 @@ class Schedule:
 
     steps: int
     rate: float = 1e-3
-    optimiser: Literal["adam", "sgd"] = "adam"
+    optimiser: Literal["adam", "sgd", "plain-sgd"] = "adam"
     decay: float = 0.0
     shape: Literal["constant", "halve", "cosine", "onecycle", "drops"] = "cosine"
     halve_every: int = 2000
@@ -77,7 +77,10 @@ class Schedule:
         fused = next(model.parameters()).device.type == "cuda"
         if self.optimiser == "adam":
             return torch.optim.AdamW(groups, lr=self.rate, weight_decay=self.decay, fused=fused)
-        return torch.optim.SGD(groups, lr=self.rate, momentum=0.9, nesterov=True, weight_decay=self.decay, fused=fused)
+        momentum = 0.9 if self.optimiser == "sgd" else 0.0
+        return torch.optim.SGD(
+            groups, lr=self.rate, momentum=momentum, nesterov=momentum > 0, weight_decay=self.decay, fused=fused
+        )
 
     def _factor(self, name: str) -> float:
         return self.factors.get(name.split(".")[0], 1.0)
