@@ -3,6 +3,7 @@
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile
 
 import documents
 import pytest
@@ -62,7 +63,7 @@ def parsed(words):
 def test_every_command_that_is_shown_exists_with_all_its_options(page):
     for block in blocks(page):
         for command, _ in block.steps() if block.kind == "console" else ():
-            words = words_of(command)
+            words = list(takewhile(lambda word: word not in ("|", ">"), words_of(command)))
             start = next((i for i, word in enumerate(words) if word == "medi"), None)
             if start is None or words[0] in ("pip", "pipx", "uv"):
                 continue
