@@ -8,7 +8,7 @@ from reviews import act, made_up_review, toy_pool, write_discovery
 from systems import posix
 
 from medi.errors import InputError
-from medi.review.accept import folder_name, read_list
+from medi.review.accept import folder_name, read_list, refuse_mixed_spellings
 from medi.review.accept_command import run_accept
 from medi.review.requests import RefusedError
 
@@ -149,16 +149,20 @@ def test_a_missing_photo_stops_it_before_the_first_copy(out, tmp_path):
 
 def test_names_that_differ_only_in_case_or_accents_are_refused_before_anything_happens(out, tmp_path):
     into = tmp_path / "into"
-    for one, other in (("Iris", "iris"), ("ros\u00e9", "rose\u0301")):
-        with pytest.raises(InputError, match="are one folder on macOS and Windows"):
-            run_accept(out, into, [f"0={one}", f"1={other}"], move=False)
-        assert not into.exists()
+    with pytest.raises(InputError, match="are one folder on macOS and Windows"):
+        run_accept(out, into, ["0=Iris", "1=iris"], move=False)
+    assert not into.exists()
     (into / "Iris").mkdir(parents=True)
     with pytest.raises(InputError, match="“iris” and “Iris” are one folder"):
         run_accept(out, into, ["0=iris"], move=False)
     assert not names_in(into / "Iris")
     run_accept(out, into, ["0=Iris"], move=False)
     assert len(names_in(into / "Iris")) == 6
+
+
+def test_a_folder_named_with_composed_accents_is_the_same_as_one_without():
+    with pytest.raises(InputError, match="are one folder"):
+        refuse_mixed_spellings(["ros\u00e9"], there=["rose\u0301"])
 
 
 def test_a_class_that_has_both_spellings_already_can_be_added_to(out, tmp_path):
