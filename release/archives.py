@@ -62,9 +62,7 @@ def check_wheel(path: Path, sources: set[str]) -> None:
     code = {name for name in members if ".dist-info/" not in name}
     if code != sources:
         lacking, extra = sorted(sources - code)[:5], sorted(code - sources)[:5]
-        raise ReleaseError(
-            f"{path.name} is not src/medi: it lacks {lacking or 'nothing'}, and adds {extra or 'nothing'}."
-        )
+        raise ReleaseError(f"{path.name} is not src/medi: it lacks {lacking or 'nothing'}, adds {extra or 'nothing'}.")
     if not any(re.search(r"\.dist-info/licenses/LICENSE$", name) for name in members):
         raise ReleaseError(f"{path.name} lacks its LICENSE.")
 
