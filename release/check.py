@@ -93,7 +93,7 @@ def build(tools: Path, version: str) -> tuple[Path, Path]:
     for path in (wheel, sdist):
         say(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
     say(
-        f"licence: {facts['License-Expression']} ({facts['License-File']} inside); the wheel carries its own code alone"
+        f"{wheel.name} carries its own code alone, under {facts['License-Expression']}, with its {facts['License-File']}"
     )
     return wheel, sdist
 
@@ -186,9 +186,7 @@ def run(
     command: Sequence[str | Path], cwd: Path | None = None, env: dict[str, str] | None = None, *, quiet: bool = False
 ) -> str:
     """Run a program, away from any other copy of the package; its output where it is quiet, unless it fails."""
-    ours = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MEDI_CACHE", "VIRTUAL_ENV")
-    }
+    ours = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     ours |= {"MEDI_CACHE": str(BUILD / "cache")} | (env or {})
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd, env=ours, text=True, stdout=subprocess.PIPE if quiet else None)
