@@ -93,7 +93,7 @@ def build(tools: Path, version: str) -> tuple[Path, Path]:
     for path in (wheel, sdist):
         say(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
     say(
-        f"{wheel.name} carries its own code alone, under {facts['License-Expression']}, with its {facts['License-File']}"
+        f"{wheel.name} carries its own code alone, under {facts['License-Expression']}, and its {facts['License-File']}"
     )
     return wheel, sdist
 
