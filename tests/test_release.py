@@ -153,6 +153,17 @@ def test_licences_are_read_from_metadata_and_told_apart(tmp_path, fields, licenc
     assert bool(licences.PERMISSIVE.search(licence)) == permissive
 
 
+def test_a_licence_that_only_a_file_states_is_read_there(tmp_path):
+    folder = tmp_path / "x-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: x\nVersion: 1\nLicense: UNKNOWN\n")
+    (folder / "LICENSE").write_text("\n  Apache License\n  Version 2.0\n")
+    (folder / "RECORD").write_text("x-1.dist-info/METADATA,,\nx-1.dist-info/LICENSE,,\n")
+    package = PathDistribution(folder)
+    assert licences.licence_of(package) == "Apache License"
+    assert [name for name, _ in licences.licence_files(package)] == ["LICENSE"]
+
+
 def test_workflows_name_actions_by_commit_and_give_no_rights_by_default():
     assert {path.name for path in WORKFLOWS} >= {"test.yml", "publish.yml"}
     for path in WORKFLOWS:
