@@ -24,7 +24,7 @@ WINDOWS_PATH = 260
 """Characters from which on Windows refuses a path, unless it was told to allow long ones."""
 _WINDOWS_FAILURE = 0xC0000000
 """Exit codes from here on are Windows' own: a process that crashed or was ended by the system."""
-_RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])[ ]*([.:].*)?", re.IGNORECASE | re.DOTALL)
+_RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.:].*)?", re.IGNORECASE | re.DOTALL)
 
 
 @contextmanager
