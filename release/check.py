@@ -154,6 +154,7 @@ def record(clean: Path, version: str, seconds: dict[str, float]) -> None:
         "version": version,
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # of other programs, too
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": run([clean / "python", "-c", ask], quiet=True).strip(),
