@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-encoders lint docs results format clean
+.PHONY: demo test test-slow test-encoders lint docs results format release-check clean
 
 demo: $(VENV)/.ready
 	$(BIN)/medi demo --out demo
@@ -26,6 +26,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 src/medi/runtime
 	$(BIN)/lint-imports --no-cache
 
 # The site: open build/site/index.html.
@@ -38,6 +39,10 @@ results: $(VENV)/.ready
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Builds the files of a release and uses them in an empty environment; they are then in build/release/dist.
+release-check:
+	$(PYTHON) release/check.py $(ARGS)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

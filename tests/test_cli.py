@@ -11,6 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from systems import posix
 
 import medi
 from medi import cli
@@ -18,6 +19,11 @@ from medi.errors import STOPPED
 from medi.names import METHOD_NAMES
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+ROW = {"dataset": "glyphs", "method": "mp", "config": "default", "sampler": "cata", "way": 20, "observations": 5}
+ROW |= {"regime": "honest", "score": "pooled", "seed": 0, "acc": 0.5, "nmi": 0.5, "ari": 0.5, "chance": 0.5}
+ROW |= {"acc_ci95": None, "episodes": 1, "balance": True}
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -73,6 +79,15 @@ def test_the_verbose_version_names_the_licence_of_the_weights():
     assert "Apache License 2.0" in run_here("--version", "--verbose").stdout
 
 
+def test_a_console_without_our_characters_shows_others_and_nothing_dies(tmp_path):
+    (tmp_path / "花.jsonl").write_text(json.dumps(ROW) + "\n")
+    command = [sys.executable, "-X", "utf8=0", "-m", "medi", "bench", "rerun", str(tmp_path / "花.jsonl:2")]
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": "cp1252"}
+    result = subprocess.run(command, capture_output=True, timeout=60, env=environment)
+    assert result.returncode == 2, result.stderr
+    assert b"?.jsonl has 1 lines" in result.stderr
+
+
 @pytest.mark.parametrize("command", [[], ["bench"], ["data"]])
 def test_a_command_without_its_verb_shows_help(command):
     result = run_here(*command)
@@ -96,15 +111,8 @@ def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path):
     folders = []
     for seed in (0, 1):
         folder = tmp_path / str(seed)
-        run_of_seed = {"dataset": "glyphs", "method": "mp", "config": "default", "sampler": "cata", "way": 20}
-        run_of_seed |= {"observations": 5, "regime": "honest", "score": "pooled", "seed": seed}
-        scores = dict.fromkeys(("acc", "nmi", "ari", "chance"), 0.5) | {
-            "acc_ci95": None,
-            "episodes": 1,
-            "balance": True,
-        }
         folder.mkdir()
-        (folder / "results.jsonl").write_text(json.dumps(run_of_seed | scores) + "\n")
+        (folder / "results.jsonl").write_text(json.dumps(ROW | {"seed": seed}) + "\n")
         folders += ["--results", str(folder)]
     table = run_here("bench", "table", *folders, "--format", "csv")
     assert "honest,yes,50.0,0.0,2," in table.stdout
@@ -195,6 +203,7 @@ def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(tmp_path, m
     assert not (tmp_path / "out").exists()
 
 
+@posix
 @pytest.mark.parametrize("seconds", [0.02, 0.1, 0.3, 0.6, 1.0, 1.5])
 def test_ctrl_c_at_any_moment_of_the_start_gives_130_and_one_line(tmp_path, seconds):
     command = [sys.executable, "-c", "import time; from medi.__main__ import main; print('go', flush=True); main()"]
@@ -229,6 +238,7 @@ def test_results_that_are_not_there_are_named(tmp_path):
     fails(run_here("bench", "table", "--results", str(tmp_path), "--format", "pdf"), "pdf")
 
 
+@posix
 def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
     results = tmp_path / "out" / "results.jsonl"
     command = [sys.executable, "-m", "medi", "bench", "run", "--dataset", "rules", "--method", "mp", "--way", "3"]

@@ -12,7 +12,9 @@ from medi.errors import STOPPED, Exit
 
 def main() -> None:
     """Run the program; Ctrl-C ends it with 130 and one line, at whatever moment it comes."""
-    signal.signal(signal.SIGINT, _interrupt)
+    for name in ("SIGINT", "SIGBREAK"):  # Windows has Ctrl-Break too, the only one that another program can send
+        if number := getattr(signal, name, None):
+            signal.signal(number, _interrupt)
     from medi.cli import run
 
     run()

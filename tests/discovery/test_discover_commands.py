@@ -16,6 +16,7 @@ from people import PALETTES, discover, facts_of, program, refused, rows_of, tint
 from pictures import bomb, corners, noise, truncated
 from PIL import Image
 from processes import end, start
+from systems import SIGKILL
 
 from medi.discovery import output, run, training
 from medi.photos import encode_folder
@@ -441,7 +442,7 @@ def count_features(folder):
     return sum(len(_digests(path)) // DIGEST for path in shards)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, SIGKILL])
 def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, monkeypatch, number):
     for i in range(40):
         tinted(folders / "known" / "reds" / f"more {i}.png", PALETTES["reds"], 1000 + i)
@@ -477,7 +478,7 @@ def contents(out):
     return {name: content for name, content in found.items() if not name.startswith("unfinished/")}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, SIGKILL])
 @pytest.mark.parametrize("busy", ["choose_encoder", "encode_together", "discover_groups", "save_model", "render"])
 def test_a_replacement_stopped_by_a_signal_leaves_the_earlier_results(folders, medi_, monkeypatch, number, busy):
     assert medi_(*discover(folders, "--classes", "2", "--export")).code == 0

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import resource
 import shutil
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 from people import PALETTES, discover, facts_of, program, refused, rows_of, tinted
 from pools import Pool
 from processes import end, kill, start, start_ranks
+from systems import peak_megabytes
 from worlds import gaussian_classes
 
 from medi.discovery import assign, large_pools, parallel_encoding, run, training
@@ -137,7 +137,7 @@ def test_memory_does_not_grow_with_the_pool(pool, monkeypatch):
 
     def measured(out):
         table(large, out)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = peak_megabytes()
         (large.folder / f"{out}.peak").write_text(str(peak))
 
     peaks = []
@@ -223,7 +223,7 @@ def test_of_known_photos_the_features_alone_grow(tmp_path):
         known = gaussian_classes(20, items // 20, width=256)
         novel = gaussian_classes(3, 10, width=256, seed=1).images
         discover_groups(known, novel, training.DiscoveryConfig(classes=3), Context())
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = peak_megabytes()
         (tmp_path / str(items)).write_text(str(peak))
 
     for items in (8_000, 40_000):

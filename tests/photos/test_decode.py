@@ -1,7 +1,6 @@
 """Every kind of picture reads as what a person sees in it; every broken one is refused with a reason."""
 
 import io
-import resource
 import subprocess
 import sys
 import textwrap
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from pictures import CORNERS, avif, bomb, corner_colours, corners, heic, noise, stating, truncated
 from PIL import Image, features
+from systems import peak_megabytes
 
 from medi.photos.decode import PREVIEW, Cut, UnreadableError, decoding, read_photo
 
@@ -171,10 +171,10 @@ def test_a_photo_of_12000_by_9000_is_read_in_bounded_memory(form):
     options = {"compress_level": 1} if form == "PNG" else {}
     corners(12_000, 9_000).save(buffer, form, **options)
     buffer.seek(0)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     with decoding():
         photo = read_photo(buffer, CUT)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grown = peak_megabytes() - before
     assert np.abs(corner_colours(photo.pixels) - CORNERS).max() <= 12
     assert grown < 700
 
@@ -260,10 +260,10 @@ def test_heic_and_avif_cut_short_anywhere_give_a_reason(write):
 def test_a_bomb_in_heic_and_avif_is_refused_before_it_goes_off(write, size):
     # 60 x 40 pixels are cut out of 64 x 64 in HEIC, and Pillow only tells of the former.
     content = stating(write(corners()), *size)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     with pytest.raises(UnreadableError, match=f"{size[0]:,} x {size[1]:,} pixels are too many"):
         read(content)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+    assert peak_megabytes() - before < 50
 
 
 def test_a_film_is_no_image():

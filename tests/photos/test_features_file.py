@@ -94,6 +94,15 @@ def test_paths_are_relative_to_the_folder_or_absolute(tmp_path, photos, monkeypa
             assert {path: row.tolist() for path, row in vectors_of(features, root).items()} == expected
 
 
+def test_paths_with_the_separators_of_windows_are_found_there(tmp_path, photos, monkeypatch):
+    expected = dict(zip(PATHS, VECTORS.tolist(), strict=True))
+    for number, folder in enumerate(("", f"{photos}/")):
+        file = npz(tmp_path / f"{number}.npz", [(folder + path).replace("/", "\\") for path in PATHS])
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.platform", "win32")
+            assert {path: row.tolist() for path, row in vectors_of(read_features([file]), photos).items()} == expected
+
+
 def test_a_path_that_two_folders_could_mean_is_refused_and_absolute_ones_are_not(tmp_path, photos):
     other = tmp_path / "other"
     noise(other / PATHS[0], seed=9)

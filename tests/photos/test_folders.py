@@ -4,6 +4,7 @@ import os
 
 import pytest
 from pictures import noise
+from systems import posix
 
 from medi.errors import InputError
 from medi.photos.folders import class_of, find_photos
@@ -21,6 +22,7 @@ def test_photos_are_found_in_subfolders_in_a_fixed_order(tmp_path):
     assert not found.skipped
 
 
+@posix
 @pytest.mark.parametrize("name", ["with space.png", "line\nbreak.png", "größe 日本 🦊.png", "a,b\"c'd.png", "-rf.png"])
 def test_any_name_will_do(tmp_path, name):
     noise(tmp_path / name)

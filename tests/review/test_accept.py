@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from reviews import act, made_up_review, toy_pool, write_discovery
+from systems import posix
 
 from medi.errors import InputError
-from medi.review.accept import folder_name, read_list
+from medi.review.accept import folder_name, read_list, refuse_mixed_spellings
 from medi.review.accept_command import run_accept
 from medi.review.requests import RefusedError
 
@@ -102,6 +103,7 @@ def test_what_cannot_be_a_folder_is_refused(name):
         folder_name(name)
 
 
+@posix
 @pytest.mark.parametrize("name", ["sea holly", "<script>", "שלום", "花", "x" * 255, "a..b"])
 def test_ordinary_and_odd_names_are_folders(name):
     assert folder_name(name) == name
@@ -143,6 +145,42 @@ def test_a_missing_photo_stops_it_before_the_first_copy(out, tmp_path):
         run_accept(out, tmp_path / "known", ["0=holly"], move=True)
     assert not (tmp_path / "known" / "holly").exists()
     assert len(names_in(tmp_path / "novel")) == 18
+
+
+def test_names_that_differ_only_in_case_or_accents_are_refused_before_anything_happens(out, tmp_path):
+    into = tmp_path / "into"
+    with pytest.raises(InputError, match="are one folder on macOS and Windows"):
+        run_accept(out, into, ["0=Iris", "1=iris"], move=False)
+    assert not into.exists()
+    (into / "Iris").mkdir(parents=True)
+    with pytest.raises(InputError, match="“iris” and “Iris” are one folder"):
+        run_accept(out, into, ["0=iris"], move=False)
+    assert not names_in(into / "Iris")
+    run_accept(out, into, ["0=Iris"], move=False)
+    assert len(names_in(into / "Iris")) == 6
+
+
+def test_a_folder_named_with_composed_accents_is_the_same_as_one_without():
+    with pytest.raises(InputError, match="are one folder"):
+        refuse_mixed_spellings(["ros\u00e9"], there=["rose\u0301"])
+
+
+def test_a_class_that_has_both_spellings_already_can_be_added_to(out, tmp_path):
+    into = tmp_path / "into"
+    (into / "Iris").mkdir(parents=True)
+    (into / "iris").mkdir(exist_ok=True)
+    if len(names_in(into)) == 1:
+        pytest.skip("this file system takes both for one")
+    run_accept(out, into, ["0=iris"], move=False)
+    assert len(names_in(into / "iris")) == 6
+
+
+@posix
+def test_a_name_that_windows_cannot_have_is_refused_there(monkeypatch):
+    assert folder_name("CON") == "CON"
+    monkeypatch.setattr("sys.platform", "win32")
+    with pytest.raises(InputError, match=r"“CON” cannot .* Windows has a device of that name"):
+        folder_name("CON")
 
 
 def test_known_classes_cannot_lie_in_the_pool(out, tmp_path):

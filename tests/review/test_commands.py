@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from reviews import toy_pool, write_discovery
+from systems import posix
 
 from medi import cli
 from medi.runtime.files import only_process
@@ -67,6 +68,7 @@ def out(tmp_path) -> Path:
     return write_discovery(tmp_path, toy_pool())
 
 
+@posix
 def test_a_killed_review_loses_nothing_that_was_answered_and_ctrl_c_ends_with_130(out):
     with reviewing(out) as (process, client):
         for number in range(12):
@@ -74,7 +76,7 @@ def test_a_killed_review_loses_nothing_that_was_answered_and_ctrl_c_ends_with_13
         assert act(client, "merge", groups=[0, 1]).status_code == 200
         assert act(client, "undo").status_code == 200
         last = client.get("/api/state").json()
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
     lines = [json.loads(line) for line in (out / "review.jsonl").open()]
     assert [line["seq"] for line in lines] == list(range(1, 15))
     with reviewing(out) as (process, client):
@@ -106,6 +108,7 @@ def test_an_empty_discovery_says_what_to_do(out):
     fails(medi("review", out, "--no-browser"), "no photos to review", "--novel")
 
 
+@posix
 def test_a_pool_that_is_gone_and_a_photo_that_was_moved_are_named(out, tmp_path):
     (tmp_path / "novel" / "003.jpg").unlink()
     with reviewing(out) as (process, client):
@@ -117,7 +120,8 @@ def test_a_pool_that_is_gone_and_a_photo_that_was_moved_are_named(out, tmp_path)
     fails(medi("review", out, "--no-browser"), "is gone", "put it back")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_folder_is_named(out):
     out.chmod(0o555)
     try:

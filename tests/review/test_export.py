@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from reviews import act, made_up_review, toy_pool
+from systems import posix
 
 from medi.errors import InputError
 from medi.review.export import run_export
@@ -35,10 +36,20 @@ def test_a_table(out, tmp_path):
     assert {row["reviewed"] for row in rows[6:11]} == {"no"}
 
 
+@posix
 def test_folders(out, tmp_path):
     run_export(out, "folders", tmp_path / "sorted")
     counts = {folder.name: len(list(folder.iterdir())) for folder in (tmp_path / "sorted").iterdir()}
     assert counts == {"sea holly": 6, "group-1": 5, '<b>"&': 4, "rose": 2, "unsorted": 2}
+
+
+def test_labels_that_some_systems_take_for_one_folder_are_refused(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    act(review, "name", group=0, name="ROSE")  # two photos are of the known class `rose`
+    with pytest.raises(InputError, match="“rose” and “ROSE” are one folder"):
+        run_export(review.folder.path, "folders", tmp_path / "sorted")
+    assert not (tmp_path / "sorted").exists()
+    run_export(review.folder.path, "csv", tmp_path / "table.csv")
 
 
 @pytest.mark.parametrize("form", ["folders", "huggingface", "labelstudio", "fiftyone"])

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medi.errors import InputError
@@ -30,6 +30,7 @@ def test_a_journal_that_is_not_there_is_empty(tmp_path):
     assert read_journal(tmp_path / "none.jsonl") == []
 
 
+@settings(deadline=None)  # it waits for the disk, which may be busy
 @given(cut=st.integers(min_value=0, max_value=60))
 def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_can_be_continued(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("journal") / "j.jsonl"

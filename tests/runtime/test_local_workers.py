@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 
 import pytest
+from systems import posix
 
 from medi.errors import InputError, LostError
 from medi.runtime.local_workers import LocalWorkers
@@ -38,6 +39,7 @@ def test_every_item_is_answered_once():
     assert sorted(row["number"] for rows in answers for row in rows) == [0, 1, 2, 3]
 
 
+@posix
 def test_a_worker_that_is_killed_again_and_again_ends_the_work_with_the_item_and_a_cure(tmp_path):
     dies = worker(f"    open({str(tmp_path / 'begun')!r}, 'a').write('x')\n    os.kill(os.getpid(), 9)")
     with pytest.raises(LostError, match=r"3 workers were killed \(-9\) at item 0.* fewer --jobs"):

@@ -25,7 +25,9 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def find() -> str | None:
-    """The browser's path, or None where there is none."""
+    """The browser's path, or None where there is none, or no pipe to drive it (on Windows)."""
+    if os.name == "nt":
+        return None
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next(filter(None, map(shutil.which, names)), None)
 

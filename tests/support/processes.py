@@ -4,14 +4,19 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
+
+import pytest
 
 PATIENCE = 120
 """Seconds until a test gives a process up."""
 
 
 def start(function: Callable[..., None], *arguments: object) -> BaseProcess:
+    if sys.platform != "linux":
+        pytest.skip("processes are forked")
     process = multiprocessing.get_context("fork").Process(target=function, args=arguments, daemon=True)
     process.start()
     return process

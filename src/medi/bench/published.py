@@ -23,7 +23,7 @@ class Published(NamedTuple):
 
 @cache
 def _tables() -> dict[str, Any]:
-    tables: dict[str, Any] = json.loads(files("medi.bench").joinpath("published.json").read_text())
+    tables: dict[str, Any] = json.loads(files("medi.bench").joinpath("published.json").read_text(encoding="utf-8"))
     return tables
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from medi.discovery.result import Discovery
 from medi.errors import InputError
 from medi.runtime.files import input_errors, make_folder, write_atomically, written_atomically
+from medi.runtime.system import FILE_NAME_ERRORS, rename
 from medi.runtime.terminal import strict_json
 
 CLUSTERS, DISCOVERY, REPORT, REVIEW = "clusters.csv", "discovery.json", "report.html", "review.jsonl"
@@ -88,7 +89,7 @@ def write_clusters(path: Path, paths: Sequence[str], discovery: Discovery) -> No
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table, atomically and as the rows come; names that are not unicode come out as the bytes they are on disk."""
     with written_atomically(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(file, encoding="utf-8", errors=FILE_NAME_ERRORS, newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
@@ -132,11 +133,11 @@ def _move_results(out: Path) -> bool:
         if (results / MODEL).exists():
             if (out / MODEL).exists():
                 shutil.rmtree(unfinished / REPLACED, ignore_errors=True)
-                (out / MODEL).rename(unfinished / REPLACED)
-            (results / MODEL).rename(out / MODEL)
+                rename(out / MODEL, unfinished / REPLACED)
+            rename(results / MODEL, out / MODEL)
         for name in (CLUSTERS, REVIEW, REPORT, DISCOVERY):
             if (results / name).exists():
-                (results / name).replace(out / name)
+                rename(results / name, out / name)
     return True
 
 
@@ -146,7 +147,7 @@ def _move_copies(out: Path, results: Path) -> None:
     for copy in new:
         if (results / copy).exists():
             make_folder((out / copy).parent)
-            (results / copy).replace(out / copy)
+            rename(results / copy, out / copy)
     groups = (out / GROUPS).resolve()
     for copy in sorted(_exported(out) - new):
         if not (out / copy).parent.resolve().is_relative_to(groups):

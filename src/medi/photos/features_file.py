@@ -29,6 +29,7 @@ from medi.photos.encoders import Encoder
 from medi.photos.folders import Found, Skipped
 from medi.runtime import ranks
 from medi.runtime.progress import Reporter
+from medi.runtime.system import portable
 
 OLDEST_PYARROW = 15
 """Versions before 14.0.1 unpickle what a file may hold."""
@@ -127,7 +128,7 @@ class Features(Encoder):
 
     def _rows(self, root: Path, paths: Sequence[str]) -> list[int | None]:
         """The row of each photo; an absolute path counts before a relative one, which may mean another folder."""
-        folders = dict.fromkeys((f"{root.absolute()}/", f"{root.resolve()}/", ""))
+        folders = dict.fromkeys((portable(f"{root.absolute()}/"), portable(f"{root.resolve()}/"), ""))
         return [next((self.rows[way + path] for way in folders if way + path in self.rows), None) for path in paths]
 
     def _refuse_missing(self, photos: Sequence[Path]) -> None:
@@ -219,7 +220,7 @@ def _read_npz(file: Path) -> tuple[list[str], Vectors]:
     if len(paths) != len(vectors):
         raise _unfit(file, f"has {len(paths)} paths and {len(vectors)} vectors")
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        return [os.fsdecode(path) for path in paths.tolist()], np.ascontiguousarray(vectors, dtype=np.float32)
+        return [_path(path) for path in paths.tolist()], np.ascontiguousarray(vectors, dtype=np.float32)
 
 
 def _read_parquet(file: Path) -> tuple[list[str], Vectors]:
@@ -254,8 +255,12 @@ def _read_parquet(file: Path) -> tuple[list[str], Vectors]:
             rows = slice(len(paths), len(paths) + len(names))
             with np.errstate(over="ignore"):
                 vectors[rows] = values.to_numpy(zero_copy_only=False).reshape(len(names), vectors.shape[1])
-            paths += map(os.fsdecode, names)
+            paths += map(_path, names)
     return paths, vectors
+
+
+def _path(name: str | bytes) -> str:
+    return portable(os.fsdecode(name))
 
 
 def _unfit(file: Path, what: str) -> InputError:

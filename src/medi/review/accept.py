@@ -24,6 +24,7 @@ from medi.errors import InputError
 from medi.review.discovery_folder import ACCEPTED, Folder
 from medi.review.state import History
 from medi.runtime.files import input_errors, make_folder, write_atomically
+from medi.runtime.system import name_fault, same_on_some_systems
 
 
 class Copied(NamedTuple):
@@ -71,10 +72,29 @@ def folder_name(name: str) -> str:
         reason = "it is longer than 255 bytes"
     elif name != name.strip():
         reason = "it begins or ends with a space"
+    else:
+        reason = name_fault(name)
     if reason:
         shown = "".join(c if c.isprintable() else "?" for c in name[:60])
         raise InputError(f"“{shown}” cannot be the name of a folder, because {reason}: choose another name.")
     return name
+
+
+def refuse_mixed_spellings(names: Iterable[str], there: Iterable[str] = ()) -> None:
+    """Refuse names that some systems take for one folder: two classes would lie in it.
+
+    Args:
+        names: Of folders to be made or added to; one that is there in the same spelling is fine.
+        there: Names of folders that exist.
+    """
+    exact = set(there)
+    spelling = {same_on_some_systems(name): name for name in exact}
+    for name in sorted(set(names) - exact):
+        other = spelling.setdefault(same_on_some_systems(name), name)
+        if other != name:
+            raise InputError(
+                f"“{name}” and “{other}” are one folder on macOS and Windows: write both alike, or rename one."
+            )
 
 
 def accept(folder: Folder, names: Mapping[int, str], into: Path, *, move: bool) -> Accepted:
@@ -88,6 +108,8 @@ def accept(folder: Folder, names: Mapping[int, str], into: Path, *, move: bool) 
     """
     for name in sorted(set(names.values())):
         folder_name(name)
+    with input_errors(into, "read"):
+        refuse_mixed_spellings(names.values(), [entry.name for entry in into.iterdir()] if into.is_dir() else ())
     if into.resolve().is_relative_to(folder.novel.resolve()):
         raise InputError(f"--into {into} lies inside the pool {folder.novel}: choose a folder outside it.")
     sources = {item: folder.novel / folder.start.paths[item] for item in sorted(names)}

@@ -7,13 +7,14 @@ import io
 import json
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, get_args
 
 from medi.discovery.output import CLUSTERS, DISCOVERY, MODEL
 from medi.discovery.result import Kind
 from medi.errors import InputError
 from medi.runtime.files import input_errors
+from medi.runtime.system import FILE_NAME_ERRORS, is_below
 
 JOURNAL = "review.jsonl"
 ACCEPTED = "accepted.json"
@@ -95,7 +96,7 @@ def read_clusters(path: Path) -> Start:
         if not path.is_file():
             raise InputError(f"{path} is missing: discover again with --force.")
         content = path.read_bytes()
-    text = io.StringIO(content.decode("utf-8", errors="surrogateescape"), newline="")
+    text = io.StringIO(content.decode("utf-8", errors=FILE_NAME_ERRORS), newline="")
     reader = csv.reader(text)
     header = tuple(next(reader, ()))
     if header != _COLUMNS:
@@ -120,8 +121,7 @@ def _row(row: list[str]) -> tuple[str, int, str, float, str]:
     if len(row) != len(_COLUMNS):
         raise ValueError(f"{len(row)} columns")
     path, kind, cluster, known, confidence, nearest = row
-    parts = PurePosixPath(path).parts
-    if not parts or ".." in parts or path.startswith(("/", "\\")) or "\0" in path:
+    if not is_below(path):
         raise ValueError("a path outside the pool")
     if kind not in get_args(Kind):
         raise ValueError(f"kind {kind}")

@@ -14,11 +14,12 @@ from xml.sax.saxutils import quoteattr
 
 from medi.discovery.output import write_csv
 from medi.errors import InputError
-from medi.review.accept import folder_name
+from medi.review.accept import folder_name, refuse_mixed_spellings
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.session import read_history
 from medi.review.state import State
 from medi.runtime.files import input_errors, make_folder, write_atomically
+from medi.runtime.system import rename
 
 UNSORTED = "unsorted"
 """The folder of photos that are in no group and of no known class."""
@@ -107,8 +108,10 @@ def write_table(photos: list[Labelled], out: Path) -> None:
 
 def write_folders(photos: list[Labelled], out: Path) -> None:
     """A folder for each label, with copies; subfolders of the pool are kept, so that no two get one name."""
-    for label in sorted({photo.label for photo in photos if photo.label}):
+    labels = {photo.label for photo in photos if photo.label}
+    for label in sorted(labels):
         folder_name(label)
+    refuse_mixed_spellings(labels)
     with _made(out) as folder:
         for photo in photos:
             _copy(photo, folder / (photo.label or UNSORTED) / photo.path)
@@ -197,7 +200,7 @@ def _made(out: Path) -> Iterator[Path]:
         with input_errors(out, "write"):
             if out.exists():
                 out.rmdir()
-            partial.rename(out)
+            rename(partial, out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

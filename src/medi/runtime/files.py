@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from errno import EACCES, EAGAIN, ENOSPC
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from medi.errors import InputError
+from medi.runtime import system
 
 
 @contextmanager
@@ -27,6 +27,11 @@ def input_errors(path: Path, doing: str) -> Iterator[None]:
     except PermissionError as error:
         raise InputError(f"cannot {doing} {path}: no permission; choose a folder you may write to.") from error
     except OSError as error:
+        if system.too_long(path):
+            raise InputError(
+                f"cannot {doing} {path}: the path has {len(str(path.absolute()))} characters; choose a folder with a "
+                "shorter path, or allow long paths in Windows."
+            ) from error
         reason = (error.strerror or str(error)).lower()
         cure = "free some space or choose another folder" if error.errno == ENOSPC else "choose another folder"
         raise InputError(f"cannot {doing} {path}: {reason}; {cure}.") from error
@@ -52,9 +57,9 @@ def only_process(folder: Path) -> Iterator[None]:
     """
     with input_errors(folder, "write"):
         file = (folder / LOCK).open("a+b")
-    with file:
+    with file, ExitStack() as held:
         try:
-            _lock(file.fileno())
+            held.enter_context(system.locked(file))
         except OSError as error:
             raise InputError(
                 f"{folder} is in use by another medi process: wait for it, or choose another folder."
@@ -70,11 +75,11 @@ def waiting_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """
     with input_errors(path, "write"):
         file = path.open("a+b")
-    with file:
+    with file, ExitStack() as held:
         waited = False
         while True:
             try:
-                _lock(file.fileno())
+                held.enter_context(system.locked(file))
                 break
             except OSError as error:
                 if error.errno not in (EACCES, EAGAIN):
@@ -85,17 +90,6 @@ def waiting_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
                 waited = True
             time.sleep(LOCK_SECONDS)
         yield
-
-
-def _lock(handle: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -117,10 +111,10 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
+            system.rename(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        system.sync_folder(path.parent)
 
 
 def remove_leftovers(folder: Path, stem: str) -> None:
@@ -128,17 +122,6 @@ def remove_leftovers(folder: Path, stem: str) -> None:
     with input_errors(folder, "clean"):
         for leftover in folder.glob(f".{stem}.*.tmp"):
             leftover.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable; not every system can open a folder, and then there is nothing to do."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

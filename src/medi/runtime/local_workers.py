@@ -13,6 +13,7 @@ from threading import Lock
 
 from medi.errors import LostError
 from medi.runtime.progress import Reporter
+from medi.runtime.system import apart_from_ctrl_c, failed_by_itself
 from medi.runtime.workers import Rows, WorkItem, rows_of_answer
 
 ATTEMPTS = 3
@@ -88,7 +89,7 @@ class LocalWorkers:
             self._end(number)
             if self.stopped:
                 break
-            if worker.returncode > 0:  # it ended by itself and has said why
+            if failed_by_itself(worker.returncode):  # it has said why
                 raise LostError(
                     f"a worker failed at {item.describe()}, see above: remove the cause, then go on with --resume."
                 )
@@ -127,9 +128,9 @@ class LocalWorkers:
                     self.command,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    text=True,
+                    encoding="utf-8",
                     env=self._environment(number, os.environ),
-                    start_new_session=True,  # Ctrl-C is for us: we end the workers
+                    **apart_from_ctrl_c(),
                 )
             return self.workers[number]
 

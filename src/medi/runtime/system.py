@@ -1,0 +1,128 @@
+"""What differs between operating systems: locks, renames, processes, and what a file may be called.
+
+Everything that asks which system this is stands here; the rest of the package is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+FILE_NAME_ERRORS = sys.getfilesystemencodeerrors()
+"""How UTF-8 holds a file name that is no Unicode, so that it comes back as it is on disk."""
+BUSY_SECONDS = 5.0
+"""How long a rename on Windows waits for another program, a virus scanner perhaps, to close the file."""
+BUSY_PAUSE = 0.05
+WINDOWS_PATH = 260
+"""Characters from which on Windows refuses a path, unless it was told to allow long ones."""
+_WINDOWS_FAILURE = 0xC0000000
+"""Exit codes from here on are Windows' own: a process that crashed or was ended by the system."""
+_RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³])[ ]*([.:].*)?", re.IGNORECASE | re.DOTALL)
+
+
+@contextmanager
+def locked(file: BinaryIO) -> Iterator[None]:
+    """Hold an open file for this process alone; the system frees it with the process, however that ends.
+
+    Raises:
+        OSError: Another process holds it (EACCES or EAGAIN), or it cannot be locked.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(0)  # the lock is on one byte from where the file stands
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        try:
+            yield
+        finally:
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or a folder another name, in the place of a file that has it.
+
+    Windows refuses that while somebody has a file open, for reading too; so it is tried for a while.
+    """
+    waiting_ends = time.monotonic() + (BUSY_SECONDS if sys.platform == "win32" else 0.0)
+    while True:
+        try:
+            source.replace(target)
+            return
+        except PermissionError:
+            if time.monotonic() >= waiting_ends:
+                raise
+        time.sleep(BUSY_PAUSE)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename durable; Windows cannot open a folder, and then there is nothing to do."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def apart_from_ctrl_c() -> dict[str, Any]:
+    """Options of `subprocess.Popen` for a process that Ctrl-C does not reach: who started it ends it."""
+    if sys.platform == "win32":
+        import subprocess
+
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        return {"start_new_session": True}
+
+
+def failed_by_itself(code: int) -> bool:
+    """Whether a process that ended with some exit code did so itself; otherwise it was killed, or had no answer."""
+    return 0 < code < _WINDOWS_FAILURE
+
+
+def too_long(path: Path) -> bool:
+    """Whether a path may be too long for this system."""
+    return sys.platform == "win32" and len(str(path.absolute())) >= WINDOWS_PATH
+
+
+def portable(path: str) -> str:
+    """A path with the separators that our files have on every system."""
+    return path.replace("\\", "/") if sys.platform == "win32" else path
+
+
+def is_below(path: str, flavour: type[PurePath] = PurePath) -> bool:
+    """Whether a path that comes from a file leads to a place below the folder it is relative to."""
+    pure = flavour(path)
+    return bool(pure.parts) and not pure.anchor and ".." not in pure.parts and "\0" not in path
+
+
+def name_fault(name: str) -> str:
+    """Why this system cannot have a folder of some name; empty where it can."""
+    return windows_name_fault(name) if sys.platform == "win32" else ""
+
+
+def windows_name_fault(name: str) -> str:
+    """Why Windows cannot have a folder of some name; empty where it can."""
+    if found := re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
+        return f"Windows allows no {found[0]} in it"
+    if name.endswith((".", " ")):
+        return "Windows drops the dot or space at its end"
+    return "Windows has a device of that name" if _RESERVED.fullmatch(name) else ""
+
+
+def same_on_some_systems(name: str) -> str:
+    """What names have in common that macOS and Windows take for one: small and capital letters, composed accents."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())

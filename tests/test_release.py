@@ -1,0 +1,185 @@
+"""The version, the changelog, the citation and the workflows agree; a faulty archive is refused."""
+
+import io
+import re
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import PathDistribution
+from pathlib import Path
+from zipfile import ZipFile
+
+import archives
+import licences
+import pytest
+import versions
+from archives import ReleaseError
+
+import medi
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+METADATA = """\
+Metadata-Version: 2.4
+Name: medi
+Version: 0.2.0
+Summary: x
+Author: x
+Keywords: x
+License-Expression: MIT
+License-File: LICENSE
+Requires-Python: >=3.11
+Description-Content-Type: text/markdown
+"""
+
+
+def test_package_citation_and_changelog_name_one_version():
+    assert versions.agreed_version(ROOT, f"v{medi.__version__}") == medi.__version__
+
+
+def test_the_changelog_has_the_form_of_keep_a_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = versions.changelog(ROOT)
+    assert len(sections) == text.count("\n## "), "every heading is [version] - date"
+    dates = [date for _, date in sections[1:]]
+    assert all(dates)
+    assert dates == sorted(dates, reverse=True)
+    assert set(re.findall(r"^### (.*)$", text, re.MULTILINE)) <= SECTIONS
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    (tmp_path / "src" / "medi").mkdir(parents=True)
+    (tmp_path / "src" / "medi" / "__init__.py").write_text('__version__ = "0.2.0"\n')
+    (tmp_path / "CITATION.cff").write_text("version: 0.2.0\ndate-released: 2026-11-18\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-18\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "part"),
+    [
+        ("src/medi/__init__.py", "0.2.0", "0.3.0", r"no ## \[0.3.0\]"),
+        ("CITATION.cff", "0.2.0", "0.1.0", "CITATION.cff says"),
+        ("CITATION.cff", "2026-11-18", "2026-11-17", "CITATION.cff says"),
+        ("CHANGELOG.md", " - 2026-11-18", "", r"no ## \[0.2.0\] - YYYY"),
+        ("CHANGELOG.md", "## [Unreleased]", "", "Unreleased"),
+    ],
+)
+def test_versions_that_disagree_are_refused(root, file, old, new, part):
+    assert versions.agreed_version(root) == "0.2.0"
+    (root / file).write_text((root / file).read_text().replace(old, new))
+    with pytest.raises(ReleaseError, match=part):
+        versions.agreed_version(root)
+
+
+def test_a_tag_of_another_version_is_refused(root):
+    assert versions.agreed_version(root, "v0.2.0") == "0.2.0"
+    with pytest.raises(ReleaseError, match=r"tag v0\.2\.0"):
+        versions.agreed_version(root, "0.2.0")
+
+
+def wheel(path: Path, files: dict[str, str] | None = None, metadata: str = METADATA) -> Path:
+    content = {"medi/__init__.py": "", "medi-0.2.0.dist-info/licenses/LICENSE": "MIT"} | (files or {})
+    with ZipFile(path, "w") as archive:
+        for name, text in (content | {"medi-0.2.0.dist-info/METADATA": metadata}).items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_a_wheel_of_code_and_licence_is_fine(tmp_path):
+    good = wheel(tmp_path / "medi.whl")
+    archives.check_wheel(good, {"medi/__init__.py"})
+    archives.check_metadata(good, "0.2.0")
+    archives.check_same(good, wheel(tmp_path / "again.whl"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["medi/rows.jsonl", "medi/__pycache__/a.pyc", "tests/test_a.py", "medi/net.safetensors", "medi/a.png", ".git/x"],
+)
+def test_data_and_caches_in_a_wheel_are_refused(tmp_path, name):
+    with pytest.raises(ReleaseError, match=re.escape(name)):
+        archives.check_wheel(wheel(tmp_path / "medi.whl", {name: ""}), {"medi/__init__.py", name})
+
+
+def test_a_wheel_that_is_not_the_source_or_too_large_or_without_licence_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(ReleaseError, match=r"lacks \['medi/cli.py'\]"):
+        archives.check_wheel(wheel(tmp_path / "a.whl"), {"medi/__init__.py", "medi/cli.py"})
+    with pytest.raises(ReleaseError, match=r"adds \['medi/left.py'\]"):
+        archives.check_wheel(wheel(tmp_path / "b.whl", {"medi/left.py": ""}), {"medi/__init__.py"})
+    with pytest.raises(ReleaseError, match=r"differs from that of the checkout: medi/left\.py"):
+        archives.check_same(tmp_path / "a.whl", tmp_path / "b.whl")
+    with ZipFile(tmp_path / "c.whl", "w") as archive:
+        archive.writestr("medi/__init__.py", "")
+    with pytest.raises(ReleaseError, match="LICENSE"):
+        archives.check_wheel(tmp_path / "c.whl", {"medi/__init__.py"})
+    monkeypatch.setattr(archives, "WHEEL_BYTES", 10)
+    with pytest.raises(ReleaseError, match="more than 10"):
+        archives.check_wheel(tmp_path / "a.whl", {"medi/__init__.py"})
+
+
+@pytest.mark.parametrize("line", METADATA.splitlines()[1:])
+def test_metadata_without_a_field_is_refused(tmp_path, line):
+    bad = wheel(tmp_path / "medi.whl", metadata=METADATA.replace(line + "\n", ""))
+    with pytest.raises(ReleaseError, match=line.partition(":")[0]):
+        archives.check_metadata(bad, "0.2.0")
+
+
+def test_a_source_archive_must_be_able_to_test_itself(tmp_path):
+    path = tmp_path / "medi.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in archives.IN_AN_SDIST[1:]:
+            archive.addfile(tarfile.TarInfo(f"medi-0.2.0/{name}"), io.BytesIO())
+    with pytest.raises(ReleaseError, match=r"lacks pyproject\.toml"):
+        archives.check_sdist(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "licence", "permissive"),
+    [
+        ("License-Expression: Apache-2.0 AND MIT", "Apache-2.0 AND MIT", True),
+        ("Classifier: License :: OSI Approved :: BSD License", "BSD License", True),
+        ("License: MIT License", "MIT License", True),
+        ("License-Expression: GPL-3.0-only", "GPL-3.0-only", False),
+        ("License-Expression: LicenseRef-Proprietary", "LicenseRef-Proprietary", False),
+        ("Summary: nothing is stated", "", False),
+    ],
+)
+def test_licences_are_read_from_metadata_and_told_apart(tmp_path, fields, licence, permissive):
+    (tmp_path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: x\nVersion: 1\n{fields}\n")
+    assert licences.licence_of(PathDistribution(tmp_path)) == licence
+    assert bool(licences.PERMISSIVE.search(licence)) == permissive
+
+
+def test_a_licence_that_only_a_file_states_is_read_there(tmp_path):
+    folder = tmp_path / "x-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: x\nVersion: 1\nLicense: UNKNOWN\n")
+    (folder / "LICENSE").write_text("\n  Apache License\n  Version 2.0\n")
+    (folder / "RECORD").write_text("x-1.dist-info/METADATA,,\nx-1.dist-info/LICENSE,,\n")
+    package = PathDistribution(folder)
+    assert licences.licence_of(package) == "Apache License"
+    assert [name for name, _ in licences.licence_files(package)] == ["LICENSE"]
+
+
+def test_workflows_name_actions_by_commit_and_give_no_rights_by_default():
+    assert {path.name for path in WORKFLOWS} >= {"test.yml", "publish.yml"}
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE), path.name
+        for action in re.findall(r"uses: (.*)$", text, re.MULTILINE):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), f"{path.name}: {action}"
+
+
+def test_workflows_run_what_the_metadata_promises():
+    promised = re.findall(r'Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    tested = re.search(r"python: \[(.*)\]", (ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    assert promised == re.findall(r"3\.\d+", tested[1])
+
+
+def test_the_check_says_what_it_does():
+    done = subprocess.run([sys.executable, ROOT / "release" / "check.py", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "--record" in done.stdout
