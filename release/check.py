@@ -45,13 +45,13 @@ def main() -> None:
         wheel, sdist = build(tools, version)
         clean = environment(BUILD / "clean")
         seconds = first_report(clean, wheel)
+        if options.record:
+            record(clean, version, seconds)
         use(clean, sdist)
     except ReleaseError as error:
         sys.exit(f"release-check: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"release-check: `{' '.join(map(str, error.cmd))}` failed ({error.returncode}), see above.")
-    if options.record:
-        record(clean, version, seconds)
     say(f"medi {version} can be released: {wheel}, {sdist}")
 
 
@@ -155,6 +155,7 @@ def record(clean: Path, version: str, seconds: dict[str, float]) -> None:
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # of other programs, too
+        "threads": os.environ.get("OMP_NUM_THREADS"),  # None: as many as there are cores
         "machine": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": run([clean / "python", "-c", ask], quiet=True).strip(),
