@@ -71,7 +71,7 @@ def studies() -> dict[Path, str]:
 
 def pages() -> dict[str, dict[str, str]]:
     """The tables of every document, by the name between whose marks they stand."""
-    episodes = rows_of("mp", "mm", "medi")
+    episodes = rows_of("kmeans", "mp", "mm", "medi")
     return {
         "README.md": {"results": by_setting(episodes, tables.headline)},
         "docs/mp.md": {"results": by_setting(episodes, partial(tables.of_method, "mp"))},
@@ -81,7 +81,8 @@ def pages() -> dict[str, dict[str, str]]:
             "views": views(),
         },
         "docs/baselines.md": {
-            "few": by_setting(rows_of("mp", "mm", "few"), tables.compared),
+            "equal": tables.on_equal_terms(rows_of("equal")),
+            "few": by_setting(rows_of("kmeans", "mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
         "docs/results.md": {"rounded": rounded()},

@@ -15,10 +15,16 @@ from medi.bench.grid import ALL
 from medi.bench.published import best_published, published, published_by_authors
 from medi.bench.tables import Line, summarise
 from medi.data.facts import BENCHMARKS
-from medi.names import title_of
+from medi.names import METHOD_NAMES, title_of
 
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
 NOT_YET = "Not measured yet.\n"
+TERMS: Mapping[str, Mapping[str, Any]] = {
+    "nothing": {"balance": False},
+    "sizes are equal": {"balance": True},
+    "nothing, sizes are unequal": {"sizes": "unequal"},
+}
+"""What all methods of a comparison are told."""
 TRIALS_NOTE = """# Trials on held-out known classes
 
 One section a comparison, one row a candidate; made by `medi bench choose` and stored with all settings in this folder.
@@ -37,8 +43,11 @@ Splits = Mapping[tuple[Any, ...], Mapping[int | str, float]]
 
 
 def headline(find: Find) -> Cells:
-    """The README's columns: honest scores, the best in bold, and the other regimes of our own method."""
-    honest = {method: find(method) for method in ("kmeans", "mm", "mp", "medi")}
+    """The README's columns: honest scores, the best in bold, and the other regimes of our own method.
+
+    All methods were told that classes are equally large.
+    """
+    honest = {method: find(method, balance=True) for method in ("kmeans", "mm", "mp", "medi")}
     top = max((fmean(line.acc) for line in honest.values() if line), default=None)
     return (
         {"chance": chance(*honest.values())}
@@ -100,19 +109,45 @@ def by_setting(rows: Rows, columns: Callable[[Find], Cells]) -> str:
 
 def find_line(
     lines: Sequence[Line], dataset: str, observations: int | str, way: int | None, method: str, regime: str = "honest",
-    sampler: str = "uniform", config: str = "default", score: str = "episode",
+    sampler: str = "uniform", config: str = "default", score: str = "episode", balance: bool | None = None,
+    sizes: str = "equal",
 ) -> Line | None:  # fmt: skip
-    """The line of a run, whatever its seeds; a method that takes no sampler has one line for all of them."""
-    wanted = (dataset, method, config, observations, regime, score)
-    for line in lines:
-        run = line.run
-        if (
-            (run.dataset, run.method, run.config, run.observations, run.regime, run.score) == wanted
-            and way in (None, run.way)
-            and run.sampler in (None, sampler)
-        ):
-            return line
-    return None
+    """The line of a run, whatever its seeds; a method that takes no sampler has one line for all of them.
+
+    Of a method that was run with and without what `balance` says, and None asked for, the one that was told nothing.
+    """
+    wanted = (dataset, method, config, observations, regime, score, sizes)
+    found = [
+        line
+        for line in lines
+        for run in [line.run]
+        if (run.dataset, run.method, run.config, run.observations, run.regime, run.score, run.sizes) == wanted
+        and way in (None, run.way)
+        and run.sampler in (None, sampler)
+        and balance in (None, run.balance)
+    ]
+    return min(found, key=lambda line: line.run.balance, default=None)
+
+
+def on_equal_terms(rows: Rows) -> str:
+    """Every method on every set, told the same: nothing, that classes are equally large, and where they are not."""
+    lines = summarise(rows)
+    if not lines:
+        return NOT_YET
+    methods = [name for name in METHOD_NAMES if any(line.run.method == name for line in lines)]
+    table = []
+    for dataset in [name for name in BENCHMARKS if any(line.run.dataset == name for line in lines)]:
+        for told, options in TERMS.items():
+            found = {
+                name: find_line(lines, dataset, 5, None, name, config="cpu", score="pooled", **options)
+                for name in methods
+            }
+            if any(found.values()):
+                table.append(
+                    {"set": BENCHMARKS[dataset].title, "told": told, "chance": chance(*found.values())}
+                    | {title_of(name): spread(line) for name, line in found.items()}
+                )
+    return markdown(table)
 
 
 def abundant(rows: Rows) -> str:

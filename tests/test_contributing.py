@@ -1,4 +1,4 @@
-"""The examples of a method and of a dataset learn something; README.md's Python gives the command line's number."""
+"""The examples of a method and of a dataset learn something; scores from Python are those of the command line."""
 
 import json
 import re
@@ -50,8 +50,8 @@ def test_a_setting_of_the_example_method_can_be_changed_and_is_stored(examples: 
     assert row["set"] == {"schedule": {"steps": 3}}
 
 
-def test_readmes_python_gives_the_command_lines_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = python_blocks("README.md")
+def test_scores_from_python_are_the_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = python_blocks("docs/tutorials/method.md")[-1]
     monkeypatch.chdir(tmp_path)
     short = replace(MP.presets["cpu"], schedule=Schedule(steps=3))  # both are as quick
     monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": short})
