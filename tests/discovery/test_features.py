@@ -1,7 +1,6 @@
 """`medi discover` and `medi assign` with features that were made elsewhere."""
 
 import json
-import re
 import shlex
 import shutil
 from pathlib import Path
@@ -230,14 +229,3 @@ def test_a_model_with_an_encoder_takes_no_features(folders, medi_, features):
     assert medi_(*words(folders)).code == 0
     shutil.copytree(folders / "novel", folders / "new")
     refused(medi_(*assign(folders, "--features", features)), DEFAULT, "leave out --features")
-
-
-def test_the_example_in_the_estimators_page_groups_the_vectors_of_such_a_file(folders, features, monkeypatch):
-    monkeypatch.chdir(folders)
-    features.rename("features.npz")
-    (code,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "estimator.md").read_text(), re.DOTALL)
-    names = {}
-    exec(code, names)
-    group_of = {path.split()[0]: group for path, group in names["groups"].items() if "/" not in path}
-    assert len(set(group_of.values())) == names["model"].n_classes_ == 2
-    assert all(group == group_of[path.split()[0]] for path, group in names["groups"].items() if "/" not in path)
