@@ -105,18 +105,13 @@ def pages() -> dict[str, dict[str, str]]:
 def answers(facts: Mapping[str, Any]) -> str:
     """What answers, and pages of photos, are worth to a simulated person."""
     rows, pages = facts["answers"], facts["clicks"]
-    table = [
-        {
-            "after answers": count,
-            "ACC": f"{100 * fmean(row[count] for row in rows):.1f}",
-            "draws": str(len(rows)),
-        }
-        for count in rows[0]
-    ]
+    counts = [f"{100 * fmean(row[count] for row in rows):.1f} after {count}" for count in rows[0]]
     clicks = fmean(row["per_click"] for row in pages)
     right = 100 * fmean(row["right"] for row in pages)
-    labelled = f"Photos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly (n = {len(pages)})."
-    return f"{markdown(table)}\n{labelled}"
+    return (
+        f"ACC by answers: {', '.join(counts)} ({len(rows)} draws).\n"
+        f"Photos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly ({len(pages)} draws).\n"
+    )
 
 
 def views() -> str:
