@@ -34,6 +34,9 @@ from medi.runtime.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
+EARLIER = """## The engine before this one
+
+Commit a24c678, on the first of these draws."""
 NONE_OF_THESE = """## None of these
 
 Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
@@ -57,11 +60,12 @@ def studies() -> dict[Path, str]:
     pools = read_json("cluster/pool")
     of_pools, of_costs = script("pool"), script("complexity_page")
     costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
-    theory, cases = markdown_tables(RESULTS / "theory"), discovery_tables.cases(draws())
+    theory, of = markdown_tables(RESULTS / "theory"), discovery_tables
+    cases, before, trade = (make(draws()).strip() for make in (of.cases, of.earlier, of.trade))
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
-        "discover": "\n\n".join((cases.strip(), NONE_OF_THESE, discovery_tables.trade(draws()))),
+        "discover": f"{cases}\n\n{EARLIER}\n\n{before}\n\n{NONE_OF_THESE}\n\n{trade}",
         "glance": glance_tables.cases_table(draws("glance")),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
@@ -86,10 +90,7 @@ def pages() -> dict[str, dict[str, str]]:
             "abundant": tables.abundant(rows_of("abundant")),
         },
         "docs/results.md": {"rounded": rounded()},
-        "docs/discover.md": {
-            "numbers": discovery_tables.numbers(draws()),
-            "mixed": discovery_tables.mixed(draws()),
-        },
+        "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
