@@ -161,9 +161,13 @@ def costs(facts: Mapping[str, Any]) -> str:
     table = []
     for row in facts["methods"]:
         cells = {"method": row["method"]}
-        for what, parts in (("step", row["training"]), ("discovery", [row["discovery"]] * bool(row["discovery"]))):
-            for title, figure, scale in (("GFLOPs", "flops", 1e-9), ("ms", "seconds", 1e3)):
-                cells[f"{what}, {title}"] = " + ".join(digits(scale * part[figure]) for part in parts)
+        step, discovery = row["training"], [row["discovery"]] * bool(row["discovery"])
+        for title, parts, figure, scale in (
+            ("step, GFLOPs", step, "flops", 1e-9),
+            ("step, ms", step, "seconds", 1e3),
+            ("discovery, ms", discovery, "seconds", 1e3),
+        ):
+            cells[title] = " + ".join(digits(scale * part[figure]) for part in parts)
         table.append(cells)
     return markdown(table)
 
