@@ -194,21 +194,29 @@ def sizes(text: str) -> list[int]:
     return [positive(part) for part in text.split(",")]
 
 
-def memory_table(figures: dict[str, Any], brief: bool = False) -> str:
-    """Markdown: peak memory and processor seconds by the number of photos; brief: the main lines, fewest and most."""
+def largest_pool(figures: dict[str, Any]) -> str:
+    """A sentence: peak memory and processor seconds with most photos."""
+    size = max(map(int, figures["assign"]))
+    runs = {
+        "`assign`": figures["assign"][str(size)]["first"],
+        "`discover` with so many known": figures["known"][str(size)],
+        "with so many novel": figures["novel"][str(size)],
+    }
+    said = [f"{what} {run['peak MB']:.0f} MB, {run['processor seconds']:.0f} s" for what, run in runs.items()]
+    return f"{size:,} photos: {'; '.join(said)}.\n"
+
+
+def memory_table(figures: dict[str, Any]) -> str:
+    """Markdown: peak memory and processor seconds by the number of photos."""
     sizes = sorted(map(int, figures["assign"]))
-    sizes = [sizes[0], sizes[-1]] if brief else sizes
     lines = {
         "`assign`": [figures["assign"][str(size)]["first"] for size in sizes],
+        "`assign` again, features kept": [figures["assign"][str(size)]["again"] for size in sizes],
         "`discover`, so many known, 200 novel": [figures["known"][str(size)] for size in sizes],
         "`discover`, 1,000 known, so many novel": [figures["novel"][str(size)] for size in sizes],
+        "`discover --encoder conv4`, so many known, 200 novel": [figures["pixels"][str(size)] for size in sizes],
+        "`discover`, so many known with 1,280 features each": [figures["wide"][str(size)] for size in sizes],
     }
-    if not brief:
-        lines |= {
-            "`assign` again, features kept": [figures["assign"][str(size)]["again"] for size in sizes],
-            "`discover --encoder conv4`, so many known, 200 novel": [figures["pixels"][str(size)] for size in sizes],
-            "`discover`, so many known with 1,280 features each": [figures["wide"][str(size)] for size in sizes],
-        }
     head = ["| photos | " + " | ".join(f"{size:,}" for size in sizes) + " |", "| --- |" + " --- |" * len(sizes)]
     rows = [
         f"| {name} | " + " | ".join(f"{run['peak MB']:.0f} MB, {run['processor seconds']:.0f} s" for run in runs) + " |"

@@ -109,11 +109,11 @@ def diagnose(known: ImageSet, novel: ImageSet, encode: Encoder, seed: int) -> di
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: how often each verdict was given and what was reached, a line a world."""
-    lines = [["world", *VERDICTS, "ACC reached", "expected"]]
+    lines = [["world", *VERDICTS, "ACC reached", "expected", "distance"]]
     for world in dict.fromkeys(row["world"] for row in rows):
         mine = [row for row in rows if row["world"] == world]
         cells = [str(sum(row["verdict"] == verdict for row in mine)) for verdict in VERDICTS]
-        for name in ("acc", "expected"):
+        for name in ("acc", "expected", "distance"):
             values = [row[name] for row in mine if row[name] is not None]
             cells.append(f"{min(values):.2f} to {max(values):.2f}" if values else "")
         lines.append([world, *cells])

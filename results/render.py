@@ -42,6 +42,11 @@ NONE_OF_THESE = """## None of these
 Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
 discovery with `--only-novel`, by `--none-rate`."""
 
+VERDICTS = """Six draws of each world: 4 to 8 novel classes of 3 to 10 items, up to 20 known classes of 12, the number
+not given; one CPU thread. Verdicts are counts, the rest smallest to largest. `letters`: as pixels; `conv4`: as features
+of a network trained on other letters; `shuffled`: known classes are random heaps; `other rule`: known classes are
+colours, novel ones shapes; `far`: novel items are another kind of picture."""
+
 
 def files() -> dict[Path, str]:
     """What every generated file should hold."""
@@ -66,6 +71,7 @@ def studies() -> dict[Path, str]:
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
         "discover": f"{cases}\n\n{EARLIER}\n\n{before}\n\n{NONE_OF_THESE}\n\n{trade}",
+        "diagnose": f"{VERDICTS}\n\n{script('diagnose').table(read_journal(RESULTS / 'diagnose' / 'cpu.jsonl'))}",
         "glance": glance_tables.cases_table(draws("glance")),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
@@ -93,13 +99,12 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
-        "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
         "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
         "docs/cost.md": {
             "costs": costs(read_json("complexity/h200")),
             "speed": speed(),
         },
-        "docs/cluster.md": {"pools": script("pool").memory_table(read_json("cluster/pool"), brief=True)},
+        "docs/cluster.md": {"pools": script("pool").largest_pool(read_json("cluster/pool"))},
     }
 
 
