@@ -165,6 +165,8 @@ def costs(facts: Mapping[str, Any]) -> str:
     digits = script("complexity_page").digits
     table = []
     for row in facts["methods"]:
+        if row["method"] in ("K-means on pixels", "MCL"):  # as K-means and KCL
+            continue
         cells = {"method": row["method"]}
         step, discovery = row["training"], [row["discovery"]] * bool(row["discovery"])
         for title, parts, figure, scale in (
