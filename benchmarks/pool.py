@@ -194,6 +194,18 @@ def sizes(text: str) -> list[int]:
     return [positive(part) for part in text.split(",")]
 
 
+def largest_pool(figures: dict[str, Any]) -> str:
+    """A sentence: peak memory and processor seconds with most photos."""
+    size = max(map(int, figures["assign"]))
+    runs = {
+        "`assign`": figures["assign"][str(size)]["first"],
+        "`discover` with so many known": figures["known"][str(size)],
+        "with so many novel": figures["novel"][str(size)],
+    }
+    said = [f"{what} {run['peak MB']:.0f} MB, {run['processor seconds']:.0f} s" for what, run in runs.items()]
+    return f"{size:,} photos: {'; '.join(said)}.\n"
+
+
 def memory_table(figures: dict[str, Any]) -> str:
     """Markdown: peak memory and processor seconds by the number of photos."""
     sizes = sorted(map(int, figures["assign"]))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from tables import NOT_YET, Cells, Rows, markdown
 
-OURS = "medi"
+OURS, EARLIER = "medi", "a24c678"
+"""The engine that rows are of: today's, or that of a commit."""
 RATES = ("0.0", "0.02", "0.05", "0.1", "0.2", "0.3")
 WIDTH, HEIGHT, LEFT, TOP, SIDE = 640, 340, 60, 20, 260
 COLOURS = ("#3b6fb6", "#c2552d", "#4f8f4f", "#8a5aa8", "#666666")
@@ -22,22 +23,28 @@ def sets_of(rows: Rows) -> list[str]:
 
 
 def numbers(rows: Rows) -> str:
-    """How many groups, which, and how sure, where the pool holds only novel classes."""
-    return _by_set(rows, "only", _number_cells)
-
-
-def mixed(rows: Rows) -> str:
-    """Mixed pools, and pure ones of which nothing is said."""
-    return _by_set(rows, "mixed", _mixed_cells)
+    """How right and how sure it is in pools of novel classes alone, and in mixed ones."""
+    if not rows:
+        return NOT_YET
+    return markdown([{"set": name} | _cells(rows, name) for name in sets_of(rows)])
 
 
 def cases(rows: Rows) -> str:
     """Every case of every set."""
+    return _cases(rows, OURS)
+
+
+def earlier(rows: Rows) -> str:
+    """The same of the engine before ours, on the first of these draws."""
+    return _cases(rows, EARLIER)
+
+
+def _cases(rows: Rows, engine: str) -> str:
     table = []
     for name in sets_of(rows):
         for pool in ("only", "pure", "mixed"):
             for groups, sizes in sorted({(row["groups"], row["sizes"]) for row in rows if row["set"] == name}):
-                mine = _some(rows, name, pool, groups=groups, sizes=sizes)
+                mine = _some(rows, name, pool, groups=groups, sizes=sizes, engine=engine)
                 if not mine:
                     continue
                 table.append(
@@ -109,49 +116,23 @@ def calibration_error(rows: Rows) -> float:
     return float(np.abs(total["confidence"] - total["right"]).sum() / total["lines"].sum())
 
 
-def _by_set(rows: Rows, pool: str, cells: Callable[[Rows, str], Cells]) -> str:
-    if not rows:
-        return NOT_YET
-    return markdown([{"set": name} | cells(rows, name) for name in sets_of(rows) if _some(rows, name, pool)])
-
-
-def _number_cells(rows: Rows, name: str) -> Cells:
-    mine, before = _some(rows, name, "only"), _earlier(rows, name, "only")
-    return {
-        "draws": f"{len(mine)} ({len(before)})" if before else str(len(mine)),
-        "within 20 %": _both(_within(mine), before and _within(before)),
-        "interval holds": _both(_inside(mine), before and _inside(before)),
-        "ACC": _both(_mean(mine, "acc"), _mean(before, "acc")),
-        "ACC, number given": _percent(_mean(mine, "acc given")),
-        "whitened Ward": _percent(_mean(mine, "acc whitened Ward")),
-        "stated": _both(_mean(mine, "expected"), _mean(before, "expected")),
-        "calibration error": _error(mine, before),
+def _cells(rows: Rows, name: str) -> Cells:
+    pools = [some for pool in ("only", "mixed") if (some := _some(rows, name, pool))]
+    figures: dict[str, Callable[[Rows], str]] = {
+        "right": lambda mine: _percent(_mean(mine, "right")),
+        "calibration error": lambda mine: f"{calibration_error(mine):.2f}",
+        "number within 20 %": lambda mine: _percent(_within(mine)),
+        "interval holds": lambda mine: _percent(_inside(mine)),
     }
-
-
-def _mixed_cells(rows: Rows, name: str) -> Cells:
-    mine, before, pure = _some(rows, name, "mixed"), _earlier(rows, name, "mixed"), _some(rows, name, "pure")
-    return {
-        "known found and named": _percent(_mean(mine, "known found")),
-        "novel called known": _percent(_mean(mine, "novel called known")),
-        "one-offs not called known": _percent(_mean(mine, "one-offs not called known")),
-        "lines right": _both(_mean(mine, "right"), _mean(before, "right")),
-        "calibration error": _error(mine, before),
-        "within 20 %": _percent(_within(mine)),
-        "interval holds": _percent(_inside(mine)),
-        "novel ACC": _percent(_mean(mine, "acc")),
-        "pure pool": _percent(_mean(pure, "acc")),
-        "`--only-novel`": _percent(_mean(_some(rows, name, "only"), "acc")),
+    return {title: " / ".join(map(figure, pools)) for title, figure in figures.items()} | {
+        "known named": _percent(_mean(pools[-1], "known found")),
+        "novel called known": _percent(_mean(pools[-1], "novel called known")),
     }
 
 
 def _some(rows: Rows, name: str, pool: str, **more: Any) -> Rows:
     wanted = {"set": name, "pool": pool, "engine": OURS} | more
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-
-
-def _earlier(rows: Rows, name: str, pool: str) -> Rows:
-    return [row for row in rows if (row["set"], row["pool"]) == (name, pool) and row["engine"] != OURS]
 
 
 def _within(rows: Rows) -> float:
@@ -172,18 +153,6 @@ def _further(rows: Rows, key: str, rate: str = "0.05") -> float | None:
         row["further"][rate][key] for row in rows if row.get("further") and row["further"][rate][key] is not None
     ]
     return fmean(values) if values else None
-
-
-def _error(rows: Rows, before: Rows) -> str:
-    ours = f"{calibration_error(rows):.2f}"
-    return f"{ours} ({calibration_error(before):.2f})" if before else ours
-
-
-def _both(ours: float | None, before: float | Rows | None) -> str:
-    """Our figure, and in brackets that of the earlier engine."""
-    if isinstance(before, float):
-        return f"{_percent(ours)} ({_percent(before)})"
-    return _percent(ours)
 
 
 def _percent(share: float | None) -> str:

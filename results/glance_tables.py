@@ -24,8 +24,8 @@ GUESSING = {
 TOLD = {
     "medi, told": "MEDI, told how many",
     "whitened Ward, told": "whitened Ward, told",
-    "k-means, told": "k-means, told",
 }
+"""Who is told the number of groups; `cases_table` has more of them."""
 ONLY_MIXED = ("medi", "classifier, then whitened Ward")
 """Not shown for pure pools: there they are not what one would run."""
 TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "omniglot": "Omniglot", "glyphs": "letters"}

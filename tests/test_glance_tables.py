@@ -36,9 +36,9 @@ def test_a_set_has_a_column_and_the_best_guess_is_bold():
 
 
 def test_who_was_told_the_number_neither_wins_nor_is_asked_for_it():
-    rows = [row("pure", **{"k-means, told": ONE | {"acc": 0.9}, "HDBSCAN": ONE | {"acc": 0.4}}), row("mixed")]
+    rows = [row("pure", **{"whitened Ward, told": ONE | {"acc": 0.9}, "HDBSCAN": ONE | {"acc": 0.4}}), row("mixed")]
     found = lines(rows, "pure")
-    assert (found["k-means, told"]["garden"], found["k-means, told"]["number off by"]) == ("90", "")
+    assert (found["whitened Ward, told"]["garden"], found["whitened Ward, told"]["number off by"]) == ("90", "")
     assert found["MEDI"]["garden"] == "**50**"
 
 

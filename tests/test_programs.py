@@ -146,12 +146,3 @@ def test_the_pages_commands_work_also_in_ascii_and_with_names_that_are_no_unicod
     assert verdict in ("trustworthy", "doubtful", "no help")
     assert check("assign", json.loads(printed))["photos"] == 7
     assert json.loads((tmp_path / "discovery.schema.json").read_text())["$id"] == "urn:medi:schema:discovery:1"
-
-
-def test_the_pages_python_works():
-    pytest.importorskip("pandas")
-    (block,) = blocks("python")
-    there: dict[str, object] = {}
-    exec(block, there)
-    assert there["points"].index.equals(there["measures"].index)
-    assert set(there["flowers"]["label"]) == {0, 1, 2}
