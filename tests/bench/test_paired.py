@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from medi.bench.grid import Run
-from medi.bench.paired import Difference, paired_difference
+from medi.bench.paired import Difference, paired_difference, render_gains, sampler_gains
 
 RUN = Run("cifar10", "mp", "default", "uniform", 5, 5, "honest", "episode", 0)
 CATA = replace(RUN, sampler="cata")
@@ -59,3 +59,10 @@ def test_rows_that_cannot_be_paired_are_refused():
 def test_differences_are_shown_in_percent_points_with_their_sign():
     assert Difference(0.0123, 0.004, 3).points() == "+1.2 ± 0.4"
     assert Difference(-0.0003, None, 1).points() == "+0.0"
+
+
+def test_what_cata_adds_is_found_for_every_setting_that_has_both_samplers():
+    one = replace(CATA, observations=1)
+    gains = sampler_gains(rows(RUN, PLAIN_ACC) + rows(CATA, CATA_ACC) + rows(one, CATA_ACC))
+    assert gains == {CATA: paired_difference(rows(CATA, CATA_ACC), rows(RUN, PLAIN_ACC))}
+    assert f"| cifar10 | 5-way 5-obs | mp/default | honest | {gains[CATA].points()} | 4 |" in render_gains(gains)

@@ -291,10 +291,11 @@ def paper_command(
     device: Device = "auto",
     resume: Resume = False,
 ) -> None:
-    """Every table and figure of the paper: ablation, K-means, few observations, abundant observations.
+    """Every table and figure of the paper: ablation, published recipes, K-means, few and abundant observations.
 
     Says what is left and about how long it takes; an interrupted run continues with --resume. Tables and figures are
     written to OUT/paper as soon as their first seed is there. Results copied into OUT/results.jsonl are not run again.
+    MP as published is run with five seeds at least, as what CATA adds is a small difference.
     """
     datasets = parse_datasets(dataset)
     from medi.bench.paper import run_paper

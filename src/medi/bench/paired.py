@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -62,3 +63,28 @@ def _by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
 def _questions(row: Mapping[str, Any]) -> tuple[Any, ...]:
     run = Run.of_row(dict(row))
     return run.dataset, run.way, run.observations, run.score, run.sizes, row["episodes"]
+
+
+def sampler_gains(rows: Iterable[Mapping[str, Any]]) -> dict[Run, Difference]:
+    """What CATA's tasks have over uniform ones, by run without its seed, where rows of both are there."""
+    groups: dict[Run, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(replace(Run.of_row(dict(row)), seed=0), []).append(row)
+    gains = {
+        run: paired_difference(some, groups.get(replace(run, sampler="uniform"), ()))
+        for run, some in groups.items()
+        if run.sampler == "cata"
+    }
+    return {run: gain for run, gain in gains.items() if gain is not None}
+
+
+def render_gains(gains: Mapping[Run, Difference]) -> str:
+    """A Markdown table of what CATA adds."""
+    heading = ["dataset", "task", "method", "regime", "CATA - uniform", "n"]
+    lines = [
+        [run.dataset, f"{run.way}-way {run.observations}-obs", f"{run.method}/{run.config}", run.regime,
+         gain.points(), str(gain.n)]
+        for run, gain in gains.items()
+    ]  # fmt: skip
+    table = "".join("| " + " | ".join(cells) + " |\n" for cells in [heading, ["---"] * len(heading), *lines])
+    return f"{table}\nIn percent points, paired by seed, ± half the 95 % interval (Student's t over n seeds).\n"
