@@ -9,6 +9,7 @@ from medi.bench.figures import COMPARED
 from medi.bench.grid import ALL, Run, config_of
 from medi.bench.paper import Part, parts_of, run_paper, what_is_left
 from medi.bench.published import published
+from medi.errors import InputError
 from medi.methods import METHODS
 from medi.runtime.files import read_journal
 from medi.runtime.progress import Silent
@@ -98,3 +99,14 @@ def test_tables_and_figures_are_written_and_a_second_call_runs_nothing(tmp_path,
     assert run_paper(["glyphs"], tmp_path / "out", resume=True, **options) == written
     assert [path.read_bytes() for path in written][:2] == tables[:2]
     assert len(read_journal(tmp_path / "out" / "results.jsonl")) == 7
+
+
+def test_one_part_can_be_run_by_itself_and_an_unknown_one_is_refused(tmp_path, small):
+    options = {"seeds": range(1), "episodes": 3, "device": torch.device("cpu"), "reporter": Silent(), "resume": False}
+    assert [path.name for path in run_paper(["glyphs"], tmp_path / "out", only=["two"], **options)] == [
+        "two.md",
+        "two.png",
+    ]
+    with pytest.raises(InputError, match=r"part of the paper 'tow'.*two"):
+        run_paper(["glyphs"], tmp_path / "other", only=["tow"], **options)
+    assert not (tmp_path / "other").exists()

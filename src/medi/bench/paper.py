@@ -19,6 +19,7 @@ from medi.bench.run import RESULTS, run_grid
 from medi.bench.tables import render, summarise
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import BENCHMARKS
+from medi.errors import unknown_name
 from medi.methods import METHODS
 from medi.names import SAMPLER_NAMES
 from medi.runtime.files import make_folder, write_atomically
@@ -115,8 +116,19 @@ def run_paper(
     device: torch.device,
     resume: bool,
     reporter: Reporter,
+    only: Sequence[str] = (),
 ) -> list[Path]:
     """Run what is missing, one seed over everything first; tables and figures are renewed after every part.
+
+    Args:
+        datasets: Benchmarks.
+        out: Folder of the results, with tables and figures in its subfolder `paper`.
+        seeds: New training and new draws each.
+        episodes: Scoring episodes.
+        device: Where to train.
+        resume: Keep what is in the folder.
+        reporter: Shows progress.
+        only: Names of parts; none for all.
 
     Returns:
         The tables and figures.
@@ -125,6 +137,9 @@ def run_paper(
     if left_out := sorted(set(datasets) - set(abundant)):
         reporter.say(f"abundant: no training images of novel classes in {', '.join(left_out)}; left out.")
     parts = parts_of(datasets, abundant)
+    if unknown := next((name for name in only if name not in [part.name for part in parts]), None):
+        raise unknown_name("part of the paper", unknown, [part.name for part in parts])
+    parts = [part for part in parts if part.name in (only or part.name)]
     written: list[Path] = []
     first, most = min(seeds), max(len(seeds), *(part.least_seeds for part in parts))
     of_part = {part.name: range(first, first + max(len(seeds), part.least_seeds)) for part in parts}
