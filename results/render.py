@@ -20,6 +20,7 @@ from typing import Any
 
 import discovery_tables
 import glance_tables
+import paper_coverage
 import presets
 import tables
 from tables import by_setting, markdown
@@ -95,7 +96,10 @@ def pages() -> dict[str, dict[str, str]]:
             "few": by_setting(rows_of("kmeans", "mp", "mm", "few"), tables.compared),
             "abundant": tables.abundant(rows_of("abundant")),
         },
-        "docs/results.md": {"rounded": rounded()},
+        "docs/results.md": {
+            "coverage": paper_coverage.coverage(rows_of("few", "abundant", "kmeans", "mm", "mp", "medi")),
+            "rounded": rounded(),
+        },
         "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},

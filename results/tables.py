@@ -151,27 +151,27 @@ def on_equal_terms(rows: Rows) -> str:
 
 def abundant(rows: Rows) -> str:
     """Every compared method with all novel images observed, beside what the paper and the authors report."""
-    lines = summarise(rows)
-    datasets = [name for name in HEADLINE if any(line.run.dataset == name for line in lines)]
-    if not datasets:
-        return NOT_YET
-    found = {
-        (dataset, method): find_line(lines, dataset, ALL, None, method, score="pooled")
-        for dataset in datasets
-        for method in COMPARED
-    }
-    table: list[Cells] = [{"method": "chance"}, *({"method": title_of(method)} for method in COMPARED)]
-    for dataset in datasets:
-        title = BENCHMARKS[dataset].title
-        of_chance = chance(*(found[dataset, method] for method in COMPARED))
-        table[0] |= {title: of_chance, f"{title}, paper": "", f"{title}, authors": ""}
-        for cells, method in zip(table[1:], COMPARED, strict=True):
-            line, of_authors = found[dataset, method], published_by_authors(dataset, method)
-            cells |= {
-                title: spread(line),
-                f"{title}, paper": papers(line),
-                f"{title}, authors": of_authors.percent() if of_authors else "",
-            }
+    lines, table = summarise(rows), list[Cells]()
+    kinds = [(method, "default") for method in COMPARED]
+    kinds.insert(1, ("kmeans", "features"))
+    for dataset in HEADLINE:
+        for method, config in kinds:
+            line = find_line(lines, dataset, ALL, None, method, config=config, score="pooled")
+            if line is None:
+                continue
+            of_authors = published_by_authors(dataset, method)
+            table.append(
+                {
+                    "set": BENCHMARKS[dataset].title,
+                    "chance": chance(line),
+                    "method": title_of(method) + (" on features" if config == "features" else ""),
+                    "test images": spread(line),
+                    "training images": "" if line.observed is None else f"{100 * line.observed:.1f}",
+                    "n": str(len(line.acc)),
+                    "paper": papers(line),
+                    "authors": of_authors.percent() if of_authors else "",
+                }
+            )
     return markdown(table)
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 from statistics import stdev
 
+import paper_coverage
 import pytest
 import tables
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from markdown_cells import cells
 
 from medi.bench.grid import ALL
+from medi.bench.paper import parts_of
 from medi.data.facts import BENCHMARKS
 
 
@@ -64,18 +66,20 @@ def test_few_observations_have_a_column_a_method_and_pooled_scores_alone():
 
 def test_everything_observed_stands_beside_the_papers_and_the_authors_figures():
     everything = {"observations": ALL, "score": "pooled"}
-    rows = [row(0.7, "dtc", "svhn", **everything), row(0.8, "dtc", "omniglot", **everything, way=659)]
-    chance, *found = cells(tables.abundant(rows))
-    assert (chance["method"], chance["SVHN"], chance["SVHN, paper"]) == ("chance", "25.0", "")
-    (dtc,) = [one for one in found if one["method"] == "DTC"]
-    assert dtc == {
-        "method": "DTC",
-        "SVHN": "70.0",
-        "SVHN, paper": "60.9 ± 1.6",
-        "Omniglot": "80.0",
-        "Omniglot, paper": "89.0",
-        "Omniglot, authors": "89.0",
-    }
+    rows = [
+        row(0.7, "dtc", "svhn", **everything),
+        row(0.6, "kmeans", "svhn", **everything, config="features") | {"acc_observed": 0.5},
+        row(0.8, "dtc", "omniglot", **everything, way=659),
+    ]
+    kmeans, svhn, omniglot = cells(tables.abundant(rows))
+    assert (kmeans["method"], kmeans["test images"], kmeans["training images"]) == (
+        "K-means on features",
+        "60.0",
+        "50.0",
+    )
+    assert (svhn["method"], svhn["chance"], svhn["test images"], svhn["training images"]) == ("DTC", "25.0", "70.0", "")
+    assert (svhn["n"], svhn["paper"], svhn["authors"]) == ("1", "60.9 ± 1.6", "")
+    assert (omniglot["set"], omniglot["paper"], omniglot["authors"]) == ("Omniglot", "89.0", "89.0")
     assert tables.abundant([]) == tables.NOT_YET
 
 
@@ -139,3 +143,17 @@ def test_no_candidate_is_lost_and_their_order_is_by_splits_then_by_acc(scores):
     order = [(-int(line["splits"]), -float(line["ACC"])) for line in found]
     assert order == sorted(order)
     assert not any("-0.0" in line.get("to the first", "") for line in found)
+
+
+def test_a_part_of_the_paper_counts_as_covered_where_every_cell_has_rows():
+    wanted = next(part for part in parts_of(tables.HEADLINE, tables.HEADLINE) if part.name == "kmeans")
+    rows = [run.as_row() for run in wanted.at([0, 1]) if run.dataset != "svhn"]
+    rows += [run.as_row() for run in wanted.at([2]) if run.dataset == "cifar10"]
+    rows += [run.as_row() for run in wanted.at([0]) if run.dataset == "svhn"][:1]
+    line = next(one for one in cells(paper_coverage.coverage(rows)) if one["part"] == "`kmeans`")
+    assert [line[name] for name in ("SVHN", "CIFAR-10", "CIFAR-100", "Omniglot")] == [
+        "1 of 4",
+        "n = 3",
+        "n = 2",
+        "n = 2",
+    ]

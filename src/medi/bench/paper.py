@@ -10,18 +10,33 @@ from typing import Any
 
 import torch
 
+from medi.bench.candidates import FROM, Changes
 from medi.bench.figures import COMPARED, draw_comparison, save_figure
 from medi.bench.grid import ALL, REGIMES, Run, expand
+from medi.bench.paired import render_gains, sampler_gains
 from medi.bench.rows import read_rows
 from medi.bench.run import RESULTS, run_grid
 from medi.bench.tables import render, summarise
 from medi.data.benchmarks import Benchmark, load
+from medi.data.facts import BENCHMARKS
+from medi.errors import unknown_name
 from medi.methods import METHODS
+from medi.names import SAMPLER_NAMES
 from medi.runtime.files import make_folder, write_atomically
 from medi.runtime.progress import Reporter
 
 DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
 FEW = (5, 1)
+_QUARTER = {FROM: "paper", "schedule": {"steps": 5_000, "halve_every": 500}}
+PUBLISHED_MP: Mapping[str, Changes] = {
+    "paper-quarter": _QUARTER,
+    "paper-quarter-plain": _QUARTER | {"distance": "euclidean"},
+}
+"""The published MP with the squared distance of prototypical networks, and with the plain one that the paper prints.
+
+Both take a quarter of the tasks and halve the rate four times as often: by then the published rate is down to a 32nd of
+its start halfway through, and 160 trainings fit into half an hour of a GPU.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,11 +47,17 @@ class Part:
         name: Of its files.
         runs: Its runs with one seed.
         drawn: The scoring set of its figure; None for a table alone.
+        least_seeds: It is run with more seeds than were asked for, where those are fewer than this.
     """
 
     name: str
     runs: tuple[Run, ...]
     drawn: str | None = None
+    least_seeds: int = 0
+
+    def at(self, seeds: Iterable[int]) -> list[Run]:
+        """Its runs with these seeds."""
+        return [replace(run, seed=seed) for seed in seeds for run in self.runs]
 
 
 def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
@@ -54,16 +75,34 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         grid = {"datasets": datasets, "observations": FEW, "config": "default", "way": None, "seeds": [0]} | other
         return tuple(expand(methods=list(samplers), samplers=samplers, regimes=regimes, score=score, **grid))
 
-    ablation = [
-        runs([method], sampler, REGIMES, "episode") for method in ("mp", "mm") for sampler in ("uniform", "cata")
+    def both_samplers(method: str, regimes: Sequence[str], **other: Any) -> tuple[Run, ...]:
+        return sum((runs([method], sampler, regimes, "episode", **other) for sampler in SAMPLER_NAMES), ())
+
+    def few(**told: str) -> tuple[Run, ...]:
+        return runs(COMPARED, "cata", ("honest",), "pooled", **told)
+
+    published_mp = [
+        both_samplers("mp", ("honest", "grouped"), config=config, changes=changes)
+        for config, changes in PUBLISHED_MP.items()
     ]
+    kmeans = [runs(["kmeans"], "uniform", ("honest",), score) for score in ("episode", "pooled")]
+    if "omniglot" in datasets:
+        every_character = {"datasets": ["omniglot"], "way": BENCHMARKS["omniglot"].novel}
+        kmeans.append(runs(["kmeans"], "uniform", ("honest",), "pooled", **every_character))
+    everything = {"datasets": abundant, "observations": [ALL]}
     return [
-        Part("ablation", sum(ablation, ())),
-        Part("kmeans", sum((runs(["kmeans"], "uniform", ("honest",), score) for score in ("episode", "pooled")), ())),
-        Part("few-observations", runs(COMPARED, "cata", ("honest",), "pooled", balance="off"), drawn="pooled"),
-        Part("few-observations-balanced", runs(COMPARED, "cata", ("honest",), "pooled", balance="on"), drawn="pooled"),
-        Part("few-observations-unequal", runs(COMPARED, "cata", ("honest",), "pooled", sizes="unequal")),
-        Part("abundant", runs(COMPARED, "cata", ("honest",), "pooled", datasets=abundant, observations=[ALL])),
+        Part("ablation", both_samplers("mp", REGIMES) + both_samplers("mm", REGIMES)),
+        Part("mp-published", sum(published_mp, ()), least_seeds=5),
+        Part("mm-published", runs(["mm"], "cata", ("honest",), "episode", config="paper")),
+        Part("kmeans", sum(kmeans, ())),
+        Part("few-observations", few(balance="off"), drawn="pooled"),
+        Part("few-observations-balanced", few(balance="on"), drawn="pooled"),
+        Part("few-observations-unequal", few(sizes="unequal")),
+        Part(
+            "abundant",
+            runs(COMPARED, "cata", ("honest",), "pooled", **everything)
+            + runs(["kmeans"], "cata", ("honest",), "pooled", config="features", **everything),
+        ),
         Part("records", runs(["medi"], "uniform", REGIMES, "episode")),
     ]
 
@@ -77,8 +116,19 @@ def run_paper(
     device: torch.device,
     resume: bool,
     reporter: Reporter,
+    only: Sequence[str] = (),
 ) -> list[Path]:
     """Run what is missing, one seed over everything first; tables and figures are renewed after every part.
+
+    Args:
+        datasets: Benchmarks.
+        out: Folder of the results, with tables and figures in its subfolder `paper`.
+        seeds: New training and new draws each.
+        episodes: Scoring episodes.
+        device: Where to train.
+        resume: Keep what is in the folder.
+        reporter: Shows progress.
+        only: Names of parts; none for all.
 
     Returns:
         The tables and figures.
@@ -87,16 +137,20 @@ def run_paper(
     if left_out := sorted(set(datasets) - set(abundant)):
         reporter.say(f"abundant: no training images of novel classes in {', '.join(left_out)}; left out.")
     parts = parts_of(datasets, abundant)
+    if unknown := next((name for name in only if name not in [part.name for part in parts]), None):
+        raise unknown_name("part of the paper", unknown, [part.name for part in parts])
+    parts = [part for part in parts if part.name in (only or part.name)]
     written: list[Path] = []
-    for seed in seeds:
-        for part in parts:
-            runs = [replace(run, seed=seed) for run in part.runs]
-            everything = [replace(run, seed=s) for p in parts for run in p.runs for s in seeds]
+    first, most = min(seeds), max(len(seeds), *(part.least_seeds for part in parts))
+    of_part = {part.name: range(first, first + max(len(seeds), part.least_seeds)) for part in parts}
+    everything = [run for part in parts for run in part.at(of_part[part.name])]
+    for seed in range(first, first + most):
+        for part in [part for part in parts if seed in of_part[part.name]]:
             done = {Run.of_row(row): row for row in read_rows(out / RESULTS)} if resume else {}
             reporter.say(f"{part.name}, seed {seed}: {what_is_left(everything, done)}")
-            run_grid(runs, out, episodes=episodes, device=device, resume=resume, reporter=reporter)
+            run_grid(part.at([seed]), out, episodes=episodes, device=device, resume=resume, reporter=reporter)
             resume = True
-            written += _write(part, read_rows(out / RESULTS), seeds, out)
+            written += _write(part, read_rows(out / RESULTS), of_part[part.name], out)
     return sorted(set(written))
 
 
@@ -127,15 +181,18 @@ def _can_observe_all(benchmark: Benchmark) -> bool:
 
 
 def _write(part: Part, rows: Sequence[dict[str, Any]], seeds: Sequence[int], out: Path) -> list[Path]:
-    """The part's table, and its figure where it has one, from what is there by now."""
-    wanted = {replace(run, seed=seed) for run in part.runs for seed in seeds}
+    """The part's table, what CATA adds and its figure where it has them, from what is there by now."""
+    wanted = set(part.at(seeds))
     mine = [row for row in rows if Run.of_row(row) in wanted]
     if not mine:
         return []
     table = make_folder(out / "paper") / f"{part.name}.md"
     write_atomically(table, render(summarise(mine), "md").encode())
-    if part.drawn is None:
-        return [table]
-    figure = table.with_suffix(".png")
-    save_figure(draw_comparison(mine, part.drawn), figure)
-    return [table, figure]
+    written = [table]
+    if gains := sampler_gains(mine):
+        written.append(table.with_name(f"{part.name}-cata.md"))
+        write_atomically(written[-1], render_gains(gains).encode())
+    if part.drawn is not None:
+        written.append(table.with_suffix(".png"))
+        save_figure(draw_comparison(mine, part.drawn), written[-1])
+    return written

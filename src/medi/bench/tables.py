@@ -52,7 +52,10 @@ def note(lines: Sequence[Line]) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: the runs that differ in their seed alone."""
+    """One line of a table: the runs that differ in their seed alone.
+
+    `observed` is the ACC on the observations themselves, None where no row has it.
+    """
 
     run: Run
     acc: tuple[float, ...]
@@ -64,6 +67,7 @@ class Line:
     chance: float
     oracle: float | None
     paper: Published | None
+    observed: float | None
 
     def cells(self) -> list[str]:
         """The line as text, a cell a column."""
@@ -116,6 +120,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
     for run, group in groups.items():
         intervals = [row["acc_ci95"] for row in group if row["acc_ci95"] is not None]
         calibration = [row["ece"] for row in group if "ece" in row]
+        observed = [row["acc_observed"] for row in group if row.get("acc_observed") is not None]
         lines.append(
             Line(
                 run=run,
@@ -128,6 +133,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
                 chance=fmean(row["chance"] for row in group),
                 oracle=means.get(replace(run, regime="grouped", balance=False)),
                 paper=published(run),
+                observed=fmean(observed) if observed else None,
             )
         )
     return sorted(lines, key=_order)

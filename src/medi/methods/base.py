@@ -224,7 +224,7 @@ class Method(ABC):
 
     @classmethod
     def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Self:
-        """The method with the settings of a name; `default` and `full` may differ from dataset to dataset.
+        """The method with the settings of a name, which may differ between datasets: `full-svhn` is `full` there.
 
         A method without a preset `cpu` has its default there.
 
@@ -242,10 +242,10 @@ class Method(ABC):
         if name == "default" and dataset is not None:
             small = dataset in BENCHMARKS and BENCHMARKS[dataset].small
             wanted = [dataset, *(["cpu"] if small else []), name]
-        elif name == "full":
-            wanted = [f"full-{dataset}", name]
         elif name == "cpu":
             wanted = [name, "default"]
+        elif dataset is not None:
+            wanted = [f"{name}-{dataset}", name]
         found = next(presets[one] for one in wanted if one in presets)
         # A subclass without presets of its own has its parent's settings, but is itself.
         return found if type(found) is cls else cls(**{one.name: getattr(found, one.name) for one in fields(found)})

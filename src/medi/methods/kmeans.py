@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from medi.data.imageset import ImageSet
 from medi.methods.base import Plan
+from medi.methods.dtc import DTC
 from medi.methods.embedding import EmbeddingMethod, PixelEmbedding
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.nets.embed import Embedding, NetworkEmbedding
@@ -35,5 +36,11 @@ class KMeans(EmbeddingMethod):
 
 
 KMeans.presets = MappingProxyType(
-    {"default": KMeans(), "cpu": KMeans(), "features": KMeans(Pretraining(network="conv4"))}
+    {
+        "default": KMeans(),
+        "cpu": KMeans(),
+        # The features that DTC starts from, so that both share a training.
+        "features": KMeans(DTC.presets["default"].pretraining),
+        **{f"features-{name}": KMeans(DTC.presets[name].pretraining) for name in ("cifar10", "svhn", "omniglot")},
+    }
 )
