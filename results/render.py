@@ -93,7 +93,6 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/estimator.md": {"verdicts": script("diagnose").table(read_journal(RESULTS / "diagnose" / "cpu.jsonl"))},
-        "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
         "docs/cost.md": {
             "costs": costs(read_json("complexity/h200")),
             "speed": speed(),

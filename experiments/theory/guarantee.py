@@ -230,8 +230,8 @@ def draw_guarantee(rows: Sequence[Row]) -> Figure:
     panels = figure.subplots(1, len(ridges), sharey=True, squeeze=False)[0]
     shown = {
         "total": "right-hand side of Theorem 3",
-        "train": "training tasks",
         "fresh": "fresh tasks",
+        "train": "training tasks",
         "novel": "novel classes",
         "fresh_errors": "share of errors, fresh tasks",
     }
@@ -242,7 +242,8 @@ def draw_guarantee(rows: Sequence[Row]) -> Figure:
         for (value, label), colour in zip(shown.items(), COLOURS, strict=True):
             points = [spread([row[value] for row in mine if row["job"]["n"] == n]) for n in sizes]
             means, deviations = zip(*points, strict=True)
-            panel.errorbar(sizes, means, deviations, color=colour, marker="o", markersize=3, capsize=2, label=label)
+            look = {"linestyle": ":" if value == "train" else "-", "marker": "o", "markersize": 3, "capsize": 2}
+            panel.errorbar(sizes, means, deviations, color=colour, label=label, **look)
         panel.axhline(MAX_LOSS, color="black", linestyle="--", linewidth=1, label="largest possible loss")
         panel.axhline(chance, color="black", linestyle=":", linewidth=1, label="errors of guessing")
         panel.set(title=f"penalty λ = {ridge:g}", xscale="log", xlabel="training tasks n", ylim=(0, 2))
