@@ -103,7 +103,6 @@ def pages() -> dict[str, dict[str, str]]:
         "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},
         "docs/glance.md": glance_tables.page_tables(draws("glance")),
         "docs/review.md": {"answers": answers(read_json("review/simulated"))},
-        "docs/theory.md": {"solvability": markdown_tables(RESULTS / "theory")["solvability"]},
         "docs/cost.md": {
             "costs": costs(read_json("complexity/h200")),
             "speed": speed(),

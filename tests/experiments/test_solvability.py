@@ -2,7 +2,7 @@ import pytest
 from common import of_rule
 from embeddings import Recipe
 from PIL import Image
-from solvability import TEACHERS, check_conditions, study_solvability
+from solvability import TEACHERS, check_conditions, minimise_criterion, minimisers_table, study_solvability
 
 from medi.data.rules import rules
 from medi.runtime.progress import Silent
@@ -35,6 +35,29 @@ def test_all_conditions_of_the_impossibility_theorem_are_needed():
     assert check_conditions(shared, "colour", "shape")["shared"]
     for rows in (no_gap, harder_known, shared):
         assert not check_conditions(rows, "colour", "shape")["impossible"]
+
+
+def taught(teacher: str, known: float, novel: float, acc: float) -> dict:
+    rules = ("colour", "shape", "frame")
+    return {
+        "job": {"teacher": teacher, "seed": 0},
+        "known": {rule: measured(known) for rule in rules},
+        "novel": {rule: measured(novel) | {"acc": acc} for rule in rules},
+    }
+
+
+def test_the_criterion_is_the_sum_and_its_minimiser_need_not_separate_novel_classes_best():
+    rows = [taught("pixels", 0.9, 0.1, 0.8), taught("shape", 0.2, 0.3, 0.5), taught("random", 0.0, 0.6, 0.4)]
+    found = minimise_criterion(rows, "colour", "frame")
+    assert (found["teacher"], found["criterion"], found["tau"], found["acc"]) == ("shape", 0.5, 0.3, 0.5)
+    assert (found["epsilon_novel"], found["best_acc"]) == (0.1, 0.8)
+    heading, *lines = minimisers_table(rows)
+    shown = dict(zip(heading, lines[0], strict=True))
+    assert (len(lines), shown["attained"], shown["in each seed alone"]) == (9, "no", "0 of 1")
+    shared = minimisers_table([*rows, taught("colour", 0.0, 0.1, 0.7)])
+    assert {line[heading.index("attained")] for line in shared[1:]} == {"yes"}
+    near = minimisers_table([*rows, taught("colour", 0.0, 0.11, 0.7)])  # 0.1 is within its interval
+    assert {line[heading.index("attained")] for line in near[1:]} == {"not told"}
 
 
 def test_the_classes_of_a_rule_are_labelled_by_it():

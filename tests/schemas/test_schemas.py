@@ -27,6 +27,7 @@ from medi.review.carry_over import CARRY, carry_over
 from medi.review.session import ACCEPT, REGROUP
 from medi.review.state import REDO, UNDO
 from medi.schemas import names, schema, text
+from medi.theory import tasks_needed
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINTED = {"discover": "discovery"}
@@ -199,6 +200,12 @@ def test_the_bound_is_printed_for_programs_and_too_large_a_number_is_null(beta):
     found = check_printed("theory-bound", medi(*words))
     assert found["vacuous"] == (beta == "1e308")
     assert (found["epsilon"] is None) == (beta == "1e308")
+    assert found["tasks_needed"] is None
+
+
+def test_the_tasks_that_an_epsilon_takes_are_printed_for_programs():
+    words = ("theory", "bound", "--tasks", "100", "--max-loss", "1", "--beta", "0.01", "--epsilon", "0.5", "--json")
+    assert check_printed("theory-bound", medi(*words))["tasks_needed"] == tasks_needed(0.5, 1.0, 1.0, 0.05)
 
 
 def test_the_overlap_is_printed_for_programs(tmp_path):

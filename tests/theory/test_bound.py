@@ -45,6 +45,42 @@ def test_with_too_few_tasks_no_stability_is_useful():
     assert theory.largest_useful_beta(1, 1.0, 0.05) < 0
 
 
+@given(st.floats(0.05, 2), st.floats(0, 3), st.floats(0.1, 2), st.floats(0.01, 0.9))
+def test_tasks_needed_are_the_first_that_a_search_comes_to(epsilon, scaled, loss, delta):
+    def enough(n: int) -> bool:
+        return theory.generalisation_bound(n, scaled / n, loss, delta) <= epsilon
+
+    found = theory.tasks_needed(epsilon, scaled, loss, delta)
+    assert enough(found)
+    below = range(1, found) if found < 300 else [1, found // 2, found - 2, found - 1]
+    assert not any(enough(n) for n in below)
+
+
+def test_tasks_needed_are_worked_out_by_hand():
+    # log(1 / delta) = 2, beta = 0: 1 / √n <= 0.1; and with beta = 1 / n at n = 100, 2 / 100 + 5 / 10.
+    assert theory.tasks_needed(0.1 + 1e-12, 0.0, 1.0, math.exp(-2)) == 100
+    assert theory.tasks_needed(0.52 + 1e-12, 1.0, 1.0, math.exp(-2)) == 100
+    assert theory.tasks_needed(5.0, 0.0, 1.0, 0.05) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        ((0.0, 1.0, 1.0, 0.05), "epsilon is 0"),
+        ((math.nan, 1.0, 1.0, 0.05), "epsilon is nan"),
+        ((0.1, -1.0, 1.0, 0.05), "scaled_beta is -1"),
+        ((0.1, math.inf, 1.0, 0.05), "scaled_beta is inf"),
+        ((0.1, 1.0, 0.0, 0.05), "max_loss is 0"),
+        ((0.1, 1.0, 1.0, 1.0), "delta is 1"),
+        ((1e-9, 1.0, 1.0, 0.05), "more than 10\\^12"),
+        ((0.1, 1e200, 1.0, 0.05), "more than 10\\^12"),
+    ],
+)
+def test_tasks_needed_refuse_numbers_that_mean_nothing(arguments, culprit):
+    with pytest.raises(InputError, match=culprit):
+        theory.tasks_needed(*arguments)
+
+
 @pytest.mark.parametrize(
     ("arguments", "culprit"),
     [

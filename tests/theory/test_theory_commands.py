@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from medi.errors import InputError
-from medi.theory import generalisation_bound
+from medi.theory import generalisation_bound, tasks_needed
 from medi.theory.commands import read_features
 
 
@@ -25,6 +25,8 @@ def test_the_bound_is_printed_and_called_vacuous_where_it_is():
     assert "Vacuous" not in said.stdout
     assert "Vacuous" in run("bound", "--beta", "0.1", *options).stdout
     assert "too few" in run("bound", "--beta", "0", "--tasks", "1", "--max-loss", "1", "--delta", "0.05").stdout
+    counted = run("bound", "--beta", "1e-4", *options, "--epsilon", "0.2")  # 10 / n
+    assert f"takes {tasks_needed(0.2, 10, 1, 0.05)} tasks" in counted.stdout
     refused = run("bound", "--beta", "-1", *options)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 

@@ -10,16 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from medi.theory.bound import generalisation_bound, largest_useful_beta
+    from medi.theory.bound import generalisation_bound, largest_useful_beta, tasks_needed
     from medi.theory.supports import Overlap, overlap
 
-__all__ = ["Overlap", "generalisation_bound", "largest_useful_beta", "overlap"]
+__all__ = ["Overlap", "generalisation_bound", "largest_useful_beta", "overlap", "tasks_needed"]
 
 _HOMES = {
     "Overlap": "supports",
     "generalisation_bound": "bound",
     "largest_useful_beta": "bound",
     "overlap": "supports",
+    "tasks_needed": "bound",
 }
 
 

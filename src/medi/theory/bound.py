@@ -49,6 +49,33 @@ def largest_useful_beta(n: int, max_loss: float, delta: float) -> float:
     return _checked_loss(max_loss) * (1 - deviation) / (2 + 4 * n * deviation)
 
 
+def tasks_needed(epsilon: float, scaled_beta: float, max_loss: float, delta: float) -> int:
+    """The smallest n whose epsilon(n, scaled_beta / n) is at most epsilon: for a learner with beta = scaled_beta / n.
+
+    Such is one that minimises the sum of convex losses, each of them L-Lipschitz, and n lambda / 2 times the squared
+    norm of its weights: leaving out a task moves the loss of no other by more than L^2 / (n lambda).
+
+    Args:
+        epsilon: How far the risk on fresh tasks may lie above that on the training tasks.
+        scaled_beta: n times the uniform stability, the same for every n.
+        max_loss: M, what the loss never exceeds.
+        delta: Chance that the statement fails, between 0 and 1.
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise InputError(f"epsilon is {epsilon}: no number of tasks brings it to 0; give a finite number above 0.")
+    if not (math.isfinite(scaled_beta) and scaled_beta >= 0):
+        raise InputError(f"scaled_beta is {scaled_beta}: n times a stability is a finite number, 0 or more.")
+    slope = (4 * scaled_beta + _checked_loss(max_loss)) * _deviation(1, delta)
+    # The root of n solves epsilon n = slope √n + 2 scaled_beta; hypot does not overflow.
+    root = (slope + math.hypot(slope, math.sqrt(8 * scaled_beta) * math.sqrt(epsilon))) / (2 * epsilon)
+    if not root < 1e6:
+        raise InputError(f"epsilon {epsilon} needs more than 10^12 tasks: ask for a larger one.")
+    n = max(1, math.floor(root**2) - 1)  # one too few, whatever the rounding
+    while generalisation_bound(n, scaled_beta / n, max_loss, delta) > epsilon:
+        n += 1
+    return n
+
+
 def _deviation(n: int, delta: float) -> float:
     if not 0 < delta < 1:
         raise InputError(f"delta is {delta}: a chance lies between 0 and 1; 0.05 is usual.")

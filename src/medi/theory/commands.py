@@ -25,15 +25,21 @@ def bound_command(
     beta: Annotated[float, typer.Option(help="Uniform stability of the meta-algorithm.")],
     max_loss: Annotated[float, typer.Option(help="What the loss never exceeds, M.")],
     delta: Annotated[float, typer.Option(help="Chance that the statement fails.")] = 0.05,
+    wanted: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="Also say how many tasks it takes to come down to this, if beta falls as 1/n."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Theorem 3: how far the risk on fresh tasks may lie above that on the training tasks."""
-    from medi.theory.bound import generalisation_bound, largest_useful_beta
+    from medi.theory.bound import generalisation_bound, largest_useful_beta, tasks_needed
 
     epsilon = generalisation_bound(tasks, beta, max_loss, delta)
     useful = largest_useful_beta(tasks, max_loss, delta)
+    needed = None if wanted is None else tasks_needed(wanted, tasks * beta, max_loss, delta)
     if as_json:
-        typer.echo(strict_json({"epsilon": epsilon, "vacuous": epsilon >= max_loss, "largest_useful_beta": useful}))
+        found = {"epsilon": epsilon, "vacuous": epsilon >= max_loss, "largest_useful_beta": useful}
+        typer.echo(strict_json(found | {"tasks_needed": needed}))
         return
     typer.echo(f"epsilon = {epsilon:.6g}")
     if epsilon < max_loss:
@@ -48,6 +54,8 @@ def bound_command(
         typer.echo(
             f"Vacuous: it is not below the largest loss, {max_loss:g}, with any beta: {tasks} tasks are too few."
         )
+    if needed is not None:
+        typer.echo(f"At most {wanted:g} takes {needed} tasks, if beta is {tasks * beta:.3g} / n for every number n.")
 
 
 @app.command("overlap")
