@@ -149,6 +149,19 @@ def on_equal_terms(rows: Rows) -> str:
     return markdown(table)
 
 
+def kmeans(rows: Rows) -> str:
+    """K-means on pixels, pooled and told nothing, beside the paper's; Omniglot's characters also all at once."""
+    lines, table = summarise(rows), list[Cells]()
+    facts = [BENCHMARKS[dataset] for dataset in HEADLINE]
+    for one, way in [*((one, one.way) for one in facts), (BENCHMARKS["omniglot"], BENCHMARKS["omniglot"].novel)]:
+        cells = {"setting": f"{one.title} {way}-way"}
+        for count in (5, 1):
+            line = find_line(lines, one.name, count, way, "kmeans", score="pooled", balance=False)
+            cells |= {f"{count}-obs": spread(line), "chance": chance(line), f"{count}-obs, paper": papers(line)}
+        table.append(cells)
+    return markdown(table)
+
+
 def abundant(rows: Rows) -> str:
     """Every compared method with all novel images observed, beside what the paper and the authors report."""
     lines, table = summarise(rows), list[Cells]()

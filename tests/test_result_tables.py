@@ -64,6 +64,14 @@ def test_few_observations_have_a_column_a_method_and_pooled_scores_alone():
     assert tables.by_setting([], tables.compared) == tables.NOT_YET
 
 
+def test_kmeans_of_all_characters_at_once_stands_beside_the_papers_number():
+    pooled = {"score": "pooled", "balance": False}
+    rows = [row(0.1, "kmeans", "omniglot", 1, **pooled, way=659), row(0.3, "kmeans", "omniglot", 1, **pooled)]
+    *_, twenty, every = cells(tables.kmeans(rows))
+    assert (every["setting"], every["1-obs"], every["1-obs, paper"]) == ("Omniglot 659-way", "10.0", "2.0 ± 0.2")
+    assert (twenty["setting"], twenty["1-obs"]) == ("Omniglot 20-way", "30.0")
+
+
 def test_everything_observed_stands_beside_the_papers_and_the_authors_figures():
     everything = {"observations": ALL, "score": "pooled"}
     rows = [
