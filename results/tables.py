@@ -157,7 +157,11 @@ def kmeans(rows: Rows) -> str:
         cells = {"setting": f"{one.title} {way}-way"}
         for count in (5, 1):
             line = find_line(lines, one.name, count, way, "kmeans", score="pooled", balance=False)
-            cells |= {f"{count}-obs": spread(line), "chance": chance(line), f"{count}-obs, paper": papers(line)}
+            cells |= {
+                f"{count}-obs": spread(line),
+                f"{count}-obs, chance": chance(line),
+                f"{count}-obs, paper": papers(line),
+            }
         table.append(cells)
     return markdown(table)
 
