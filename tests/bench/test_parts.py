@@ -4,7 +4,6 @@ from pathlib import Path
 
 from medi.bench.candidates import FROM, merge, read_candidates
 from medi.bench.grid import config_of
-from medi.bench.paper import parts_of
 from medi.bench.parts import MM_PARTS, TAKEN_APART_ON, mm_parts
 from medi.methods.mm import MM
 
@@ -16,7 +15,7 @@ def test_every_part_is_taken_away_from_each_datasets_own_settings():
     for dataset in TAKEN_APART_ON:
         whole = MM.preset("default", dataset)
         taken = {run.config: config_of(run) for run in runs if run.dataset == dataset}
-        assert taken["default"] == whole
+        assert taken["whole"] == whole
         assert (taken["no-meta-steps"].schedule.steps, taken["no-meta-steps"].inner) == (0, whole.inner)
         assert (taken["no-inner-steps"].inner.steps, taken["no-inner-steps"].schedule) == (0, whole.schedule)
         assert (taken["start-alone"].inner.steps, taken["start-alone"].schedule.steps) == (0, 0)
@@ -35,17 +34,13 @@ def test_both_samplers_are_asked_for_where_tasks_are_drawn_and_all_are_told_the_
         assert samplers == ({"uniform", "cata"} if config_of(run).schedule.steps else {"uniform"})
 
 
-def test_the_whole_is_a_run_of_the_papers_ablation_and_not_made_twice():
-    ablation = next(part for part in parts_of(TAKEN_APART_ON, ()) if part.name == "ablation")
-    assert {run for run in mm_parts(TAKEN_APART_ON) if run.config == "default"} <= set(ablation.runs)
-
-
 def test_only_datasets_that_were_asked_for_are_run():
     assert {run.dataset for run in mm_parts(["svhn", "omniglot"])} == {"omniglot"}
 
 
 def test_the_measurement_on_a_cpu_takes_the_same_parts_away():
-    (whole, *small), large = read_candidates(ON_A_CPU), read_candidates(MM_PARTS)
+    small, large = read_candidates(ON_A_CPU), read_candidates(MM_PARTS)
+    whole = small[0]
     assert [one.name for one in small] == [one.name for one in large]
     for one, other in zip(small, large, strict=True):
         assert one.changes == merge(whole.changes, other.changes) | {FROM: whole.changes[FROM]}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from medi.bench.candidates import NamedSettings, read_candidates
+from medi.bench.candidates import read_candidates
 from medi.bench.grid import Run, config_of, expand
 from medi.names import SAMPLER_NAMES
 
 MM_PARTS = Path(__file__).with_name("mm_parts.json")
+"""For `--candidates`; changes of each dataset's own preset."""
 TAKEN_APART_ON = ("cifar10", "omniglot")
 
 
@@ -20,7 +21,7 @@ def mm_parts(datasets: Sequence[str]) -> tuple[Run, ...]:
     """
     runs = [
         run
-        for settings in [NamedSettings("default", {}), *read_candidates(MM_PARTS)]
+        for settings in read_candidates(MM_PARTS)
         for sampler in SAMPLER_NAMES
         for run in expand(
             datasets=[name for name in TAKEN_APART_ON if name in datasets],
