@@ -17,6 +17,7 @@ SHOWN: Mapping[str, str] = {
     "ablation": "Table 1: MM and MP, with CATA and without ([CATA](cata.md))",
     "mp-published": "Table 1: MP by its published recipe ([MP](mp.md))",
     "mm-published": "Table 1: MM by its published recipe ([MM](mm.md))",
+    "mm-parts": "not in the paper: MM taken apart ([MM](mm.md); small networks: n = 3)",
     "kmeans": "Table 2: K-means ([rows](../results/kmeans/table.md))",
     "abundant": "Table 3: everything observed ([baselines](baselines.md#everything-observed))",
     "few-observations": "Figures 2 and 5: few observations, nothing told ([baselines](baselines.md#on-equal-terms))",

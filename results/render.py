@@ -21,6 +21,7 @@ from typing import Any
 import discovery_tables
 import glance_tables
 import paper_coverage
+import part_tables
 import presets
 import tables
 from tables import by_setting, markdown
@@ -86,7 +87,10 @@ def pages() -> dict[str, dict[str, str]]:
     return {
         "README.md": {"results": by_setting(episodes, tables.headline)},
         "docs/mp.md": {"results": by_setting(episodes, partial(tables.of_method, "mp"))},
-        "docs/mm.md": {"results": by_setting(episodes, partial(tables.of_method, "mm"))},
+        "docs/mm.md": {
+            "results": by_setting(episodes, partial(tables.of_method, "mm")),
+            "parts": part_tables.parts(rows_of("mm-parts"), "mm"),
+        },
         "docs/cata.md": {
             "results": by_setting(episodes, tables.ablation),
             "views": views(),

@@ -183,6 +183,20 @@ def test_a_setting_can_be_changed_for_a_run_and_a_resumed_run_must_have_it_too(t
     fails(bench(tmp_path / "out", *options[:-2], "--resume"), "other settings")
 
 
+def test_every_candidate_of_a_file_is_run_under_its_name(tmp_path):
+    out, file = tmp_path / "out", tmp_path / "candidates.json"
+    file.write_text('{"unit": {"grouping": {"unit": true}}, "near": {"from": "unit", "grouping": {"neighbours": 3}}}')
+    options = ("--seeds", "1", "--episodes", "2", "--way", "3", "--candidates", str(file))
+    fails(bench(out, *options, "--config", "default"), "--config", "--candidates")
+    assert bench(out, *options).returncode == 0
+    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    grouped = [(row["config"], row["settings"]["grouping"]) for row in rows]
+    assert [(name, each["unit"], each["neighbours"]) for name, each in grouped] == [
+        ("unit", True, 0),
+        ("near", True, 3),
+    ]
+
+
 def test_numbers_out_of_all_proportion_are_refused(tmp_path):
     for option, value in (
         ("--seeds", "0"),

@@ -137,6 +137,14 @@ def test_candidates_of_a_file_start_from_the_default_where_they_name_no_preset(t
     ]
 
 
+def test_a_candidate_starts_from_one_above_it_and_changes_what_that_has(tmp_path):
+    whole = {"from": "cpu", "plan": {"steps": 3}, "start": {"batch": 2}}
+    part = {"from": "whole", "plan": {"rate": 1.0}, "start": None}
+    path = write(tmp_path / "c.json", {"whole": whole, "part": part, "less": {"from": "part", "network": "mlp"}})
+    changed = {"from": "cpu", "plan": {"steps": 3, "rate": 1.0}, "start": None}
+    assert [one.changes for one in read_candidates(path)] == [whole, changed, changed | {"network": "mlp"}]
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "{", "[]", "{}", "[" * 10_000, '{"a": 3}', '{"a": {"from": 3}}', '{"a": {}, "a": {}}', '{" ": {}}'],

@@ -9,6 +9,7 @@ from torch.func import functional_call
 from medi.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps, Parameters, adapt, outer_loss, respond
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
+from medi.methods.prototypes import prototype_loss
 from medi.nets import BatchStatisticsNorm, build
 
 TOP = 2
@@ -93,6 +94,18 @@ def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_wr
             losses.append(-closeness.log_softmax(0)[label])
     added = meta_loss(model, start, inner, prototypes=0.7) - meta_loss(model, start, inner)
     assert float(added) == pytest.approx(0.7 * float(torch.stack(losses).mean()), rel=1e-6)
+
+
+def test_without_inner_steps_the_second_outer_loss_is_the_one_that_mp_is_trained_by():
+    model, none = smooth(norm=False), InnerSteps(steps=0)
+    with_it, without = (meta_gradients(model, none, prototypes) for prototypes in (1.0, 0.0))
+    observations, queries, _ = tasks()
+    support, query = (model.body(items.flatten(0, 1)).view(3, 3, -1, 5) for items in (observations, queries))
+    of_mp = torch.autograd.grad(prototype_loss(support, query, temperature=5**0.5), list(model.body.parameters()))
+    names = [name for name, _ in model.named_parameters()]
+    assert [name.startswith("body.") for name in names] == [True] * len(of_mp) + [False, False]
+    for one, other, wanted in zip(with_it, without, of_mp, strict=False):
+        assert torch.allclose(one - other, wanted, atol=1e-12)
 
 
 def one_task_after_the_other(model: Clusterer, inner: InnerSteps) -> Tensor:

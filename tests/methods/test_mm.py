@@ -64,6 +64,28 @@ def test_training_begins_where_pretraining_ended_and_every_setting_shares_that(t
     assert len(list(tmp_path.glob("prototypes-*.safetensors"))) == 1
 
 
+def test_without_steps_the_learner_is_where_pretraining_ended_now_and_when_asked_again(tmp_path):
+    plan = replace(PLAN, context=Context(folder=tmp_path))
+    before = Pretraining("prototypes", "mlp", batch=60, schedule=Schedule(steps=5))
+    still = replace(QUICK, pretraining=before, schedule=Schedule(steps=0), readout="cluster")
+    first, again = still.fit(KNOWN, plan), still.fit(KNOWN, plan)
+    started = dict(pretrain(KNOWN, plan, before).named_parameters())
+    for name, value in first.model.body.named_parameters():
+        assert torch.equal(value, started[name]), name
+    for name, value in first.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name]), name
+    assert not list(tmp_path.glob("mm-*.safetensors"))
+    bag = torch.tensor([[0, 1, 2, 25, 26, 27, 50, 51, 52]])
+    adapted = first.discover(KNOWN.images, bag, 3, generator()).adapted
+    assert not torch.allclose(adapted.parameters["head.weight"][0], first.model.head.weight)  # the steps are taken
+
+
+def test_without_steps_no_sampler_has_anything_to_draw():
+    still = replace(QUICK, pretraining=Pretraining(network="mlp"), schedule=Schedule(steps=0))
+    with pytest.raises(InputError, match="without steps no task is drawn, by cata"):
+        still.fit(KNOWN, replace(PLAN, sampler="cata"))
+
+
 def test_classes_that_are_held_out_for_the_log_are_no_part_of_pretraining(monkeypatch):
     seen = []
     monkeypatch.setattr(mm, "WATCHED_CLASSES", 0.5)
@@ -259,6 +281,18 @@ def test_every_network_of_images_can_be_trained(network):
         ({"over_tasks": "summ"}, "unknown way to add up tasks 'summ'"),
         ({"outer_pairs": "labels"}, "unknown kind of pairs 'labels'"),
         ({"pretraining": Pretraining(network="resnet18")}, "a resnet18 cannot become a conv4: give both"),
+        ({"prototypes": -1.0}, "prototypes=-1: give the weight"),
+        ({"prototypes": float("nan")}, "prototypes=nan: give the weight"),
+        ({"schedule": Schedule(steps=0)}, "without steps and without pretraining nothing is learnt"),
+        (
+            {
+                "pretraining": Pretraining(network="conv4"),
+                "schedule": Schedule(steps=0),
+                "inner": InnerSteps(steps=0),
+                "readout": "head",
+            },
+            "reads off a random head",
+        ),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, message):

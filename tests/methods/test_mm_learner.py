@@ -12,6 +12,7 @@ from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
 from medi.methods.mm_learner import MMLearner
 from medi.metrics import score_episodes
+from medi.nets import statistics_from
 from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
 from medi.train.schedule import Schedule
@@ -36,6 +37,16 @@ def test_queries_are_answered_on_their_own(learner):
         assert torch.equal(alone.labels, together.labels[:, i : i + 1])
         assert torch.allclose(alone.confidence, together.confidence[:, i : i + 1], atol=1e-5)
     assert clustering.refine(KNOWN.images, queries).labels.shape == (1, 5)
+
+
+@pytest.mark.parametrize("method", [HEAD, CLUSTER], ids=["head", "cluster"])
+def test_without_inner_steps_the_embedding_is_that_of_the_network_as_it_was_trained(method):
+    learner = replace(method, inner=InnerSteps(steps=0)).fit(KNOWN, PLAN)
+    bag, queries = torch.tensor([[0, 1, 25, 26, 50, 51]]), torch.tensor([[5, 30, 60]])
+    adapted = learner.discover(KNOWN.images, bag, 3, generator()).adapted
+    with statistics_from(learner.model, bag.shape[1]), torch.no_grad():
+        plain = learner.model.body(KNOWN.images[torch.cat([bag, queries], 1)[0]])
+    assert torch.allclose(adapted.embed(KNOWN.images, queries)[0], plain[bag.shape[1] :], atol=1e-5)
 
 
 def test_bags_are_adapted_to_on_their_own(learner):

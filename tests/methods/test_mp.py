@@ -10,9 +10,9 @@ from medi.data.imageset import ImageSet
 from medi.errors import InputError
 from medi.methods import Plan
 from medi.methods.cata_views import ViewsConfig
-from medi.methods.embedding import Grouping
+from medi.methods.embedding import Grouping, as_embedding
 from medi.methods.mp import MP
-from medi.methods.pretraining import Pretraining
+from medi.methods.pretraining import Pretraining, pretrain
 from medi.metrics import score_episodes
 from medi.runtime.context import Context
 from medi.tasks.episodes import UniformSampler
@@ -70,6 +70,15 @@ def test_pretraining_is_done_once_and_shared_by_samplers(tmp_path):
     for name in weights:
         for tensors in after:  # at rate zero the tasks change nothing
             assert torch.equal(tensors[name.replace("network.", "")], classifier[name])
+
+
+def test_without_steps_pretraining_is_all_that_is_learnt():
+    before, plan = Pretraining(network="mlp", batch=16, schedule=Schedule(steps=5, rate=0.01)), Plan(3, 2)
+    learner = replace(SMALL, pretraining=before, schedule=Schedule(steps=0)).fit(KNOWN, plan)
+    network = pretrain(KNOWN, plan, before)
+    assert torch.equal(learner.encode(KNOWN.images[:10]), as_embedding(network, torch.device("cpu"))(KNOWN.images[:10]))
+    with pytest.raises(InputError, match="without steps and without pretraining nothing is learnt"):
+        replace(SMALL, schedule=Schedule(steps=0))
 
 
 def test_the_same_seed_learns_the_same_and_another_seed_something_else():

@@ -51,6 +51,12 @@ def run(folder: Path | None, schedule: Schedule, **kwargs) -> dict[str, Tensor]:
     return model.state_dict()
 
 
+def test_a_training_of_no_steps_is_refused_by_its_name(tmp_path):
+    with pytest.raises(InputError, match="toy: steps=0"):
+        run(tmp_path, Schedule(steps=0))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("optimiser", ["adam", "sgd", "plain-sgd"])
 @pytest.mark.parametrize("stop_at", [30, 60, 99])
 def test_an_interrupted_training_continues_bit_for_bit(tmp_path, optimiser, stop_at):

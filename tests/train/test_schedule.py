@@ -16,7 +16,7 @@ def test_a_drop_every_tenth_is_a_power_of_the_tenths_done():
         assert schedule.rate_at(step) == pytest.approx(0.1 * 0.5 ** (step // 100))
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"steps": 3, "rate": -1.0}, {"steps": 3, "decay": -0.1}])
+@pytest.mark.parametrize("wrong", [{"steps": -1}, {"steps": 3, "rate": -1.0}, {"steps": 3, "decay": -0.1}])
 def test_lengths_and_rates_that_mean_nothing_are_refused(wrong):
     with pytest.raises(InputError, match=r"step|negative"):
         Schedule(**wrong)

@@ -21,7 +21,7 @@ Changes = dict[str, Any]
 """Fields and their new values, as JSON has them; what a nested dataclass changes is an object of the same kind."""
 
 FROM = "from"
-"""Key of the preset that a candidate starts from."""
+"""Key of the preset that a candidate starts from, or of an earlier candidate of the same file."""
 
 
 class NamedSettings(NamedTuple):
@@ -46,7 +46,7 @@ class NamedSettings(NamedTuple):
 
 
 def read_candidates(path: Path) -> list[NamedSettings]:
-    """The candidates of a JSON file; each says which preset it starts from."""
+    """The candidates of a JSON file; each says which preset, or which candidate above it, it starts from."""
     if not path.is_file():
         raise InputError(f"--candidates {path}: there is no such file.")
     with input_errors(path, "read"):
@@ -59,12 +59,18 @@ def read_candidates(path: Path) -> list[NamedSettings]:
         ) from error
     if not isinstance(found, dict) or not found:
         raise InputError(f"{path} has no candidates: write it as `medi bench choose --help` shows.")
+    whole: dict[str, Changes] = {}
     for name, changes in found.items():
         if not isinstance(changes, dict) or not name.strip():
             raise InputError(f"{path}, candidate '{name}': give a name and an object of settings.")
-        if not isinstance(changes.setdefault(FROM, "default"), str):
-            raise InputError(f"{path}, candidate '{name}': '{FROM}' is {_json(changes[FROM])}; name a preset.")
-    return [NamedSettings(name, changes, f"{path}, candidate '{name}'") for name, changes in found.items()]
+        start = changes.setdefault(FROM, "default")
+        if not isinstance(start, str):
+            raise InputError(
+                f"{path}, candidate '{name}': '{FROM}' is {_json(start)}; name a preset, or a candidate above."
+            )
+        before = whole.get(start, changes)
+        whole[name] = merge(before, changes) | {FROM: before[FROM]}
+    return [NamedSettings(name, changes, f"{path}, candidate '{name}'") for name, changes in whole.items()]
 
 
 def parse_assignments(assignments: Iterable[str]) -> Changes:

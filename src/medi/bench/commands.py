@@ -69,7 +69,16 @@ def run_command(
     dataset: Dataset,
     method: Methods,
     out: Out,
-    config: Annotated[str, typer.Option(help="Preset of the method, such as default or paper.")] = "default",
+    config: Annotated[
+        str | None, typer.Option(help="Preset of the method, such as default or paper.", show_default="default")
+    ] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file of settings (`medi bench choose --help` shows one): each is run under its name.",
+            metavar="FILE",
+        ),
+    ] = None,
     changes: Set = None,
     sampler: Sampler = "uniform",
     way: Way = None,
@@ -125,10 +134,15 @@ def run_command(
     """
     if ray is not None and jobs > 1:
         raise InputError("--jobs and --ray are two ways to divide a grid: give one of them.")
-    settings, all_seeds = NamedSettings(config, {}).changed(changes), range(first_seed, first_seed + seeds)
-    runs = runs_asked_for(
-        dataset, method, settings, sampler, way, observations, regime, score, all_seeds, balance, sizes
-    )
+    if config is not None and candidates is not None:
+        raise InputError("--config names a preset, --candidates a file of settings: give one of them.")
+    named = read_candidates(candidates) if candidates is not None else [NamedSettings(config or "default", {})]
+    all_seeds = range(first_seed, first_seed + seeds)
+    runs = []
+    for settings in [one.changed(changes) for one in named]:
+        runs += runs_asked_for(
+            dataset, method, settings, sampler, way, observations, regime, score, all_seeds, balance, sizes
+        )
     import torch
 
     from medi.bench.run import refuse_used_folder, run_grid
@@ -199,7 +213,8 @@ def choose_command(
     """Compare settings on held-out known classes, the only ones a choice may look at.
 
     --config names presets. --candidates names a JSON file with an object for each candidate: which settings of the
-    method differ from its preset `default`, or from another preset, which the key `from` names. For instance:
+    method differ from its preset `default`, or from what the key `from` names, another preset or a candidate above. For
+    instance:
 
     `{"long": {"schedule": {"steps": 4000}}, "small": {"from": "paper", "network": "conv4", "embedding": null}}`
 

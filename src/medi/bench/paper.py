@@ -13,6 +13,7 @@ import torch
 from medi.bench.candidates import FROM, Changes
 from medi.bench.figures import COMPARED, draw_comparison, save_figure
 from medi.bench.grid import ALL, REGIMES, Run, expand
+from medi.bench.mm_parts import mm_parts
 from medi.bench.paired import render_gains, sampler_gains
 from medi.bench.rows import read_rows
 from medi.bench.run import RESULTS, run_grid
@@ -94,6 +95,7 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         Part("ablation", both_samplers("mp", REGIMES) + both_samplers("mm", REGIMES)),
         Part("mp-published", sum(published_mp, ()), least_seeds=5),
         Part("mm-published", runs(["mm"], "cata", ("honest",), "episode", config="paper")),
+        Part("mm-parts", mm_parts(datasets)),
         Part("kmeans", sum(kmeans, ())),
         Part("few-observations", few(balance="off"), drawn="pooled"),
         Part("few-observations-balanced", few(balance="on"), drawn="pooled"),

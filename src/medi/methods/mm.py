@@ -53,7 +53,7 @@ class MM(Method):
             their class's observations. Not in the paper; it trains what `readout="cluster"` reads.
         tasks: Tasks in a gradient step; None for the paper's 16, or 8 of more than five classes.
         over_tasks: The outer loss of a step is the tasks' mean, or their sum as the paper writes it.
-        schedule: Length and rates of the outer training.
+        schedule: Length and rates of the outer training; of no steps, discovery begins where pretraining ended.
         readout: The head's largest output (`head`), or clusters of the adapted embedding (`cluster`).
         grouping: How the embedding is clustered, where it is.
     """
@@ -84,6 +84,17 @@ class MM(Method):
             raise unknown_name("way to add up tasks", self.over_tasks, ("mean", "sum"))
         if self.readout not in ("head", "cluster"):
             raise unknown_name("readout", self.readout, ("head", "cluster"))
+        if not self.prototypes >= 0:
+            raise InputError(f"prototypes={self.prototypes:g}: give the weight of a loss, 0 or more.")
+        if not (self.schedule.steps or self.pretraining):
+            raise InputError(
+                "without steps and without pretraining nothing is learnt: give schedule.steps or pretraining."
+            )
+        if self.readout == "head" and not (self.schedule.steps or self.inner.steps):
+            raise InputError(
+                "readout=head without schedule.steps and without inner.steps reads off a random head: give either, or "
+                "readout=cluster."
+            )
         if self.pretraining and self.pretraining.network != self.network:
             raise InputError(
                 f"a {self.pretraining.network} cannot become a {self.network}: give both the same network."
@@ -97,6 +108,8 @@ class MM(Method):
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Algorithm 2: train the start of the inner steps on tasks of known classes, drawn by the plan's sampler."""
         context = plan.context
+        if not self.schedule.steps and plan.sampler != "uniform":
+            raise InputError(f"without steps no task is drawn, by {plan.sampler} or otherwise: leave the sampler out.")
         learnt, watched = hold_out(known, WATCHED_CLASSES, plan.way, context.seed)
         classes = learnt.with_rotations() if self.rotations else learnt
         way = min(plan.way, classes.n_classes)
@@ -120,7 +133,10 @@ class MM(Method):
         identity = self.identity(known, plan, **size)
         try:
             with tensor_float32(True), replayed(MetaLoss(model, self, way)) as meta_loss:
-                train(model, loss, self.schedule, context, title=self.name, identity=identity, validation=validation)
+                if self.schedule.steps:
+                    train(
+                        model, loss, self.schedule, context, title=self.name, identity=identity, validation=validation
+                    )
         except Diverged as error:
             raise Diverged(f"{error} The {self.inner.steps} inner steps had rate {self.inner.rate:g}.") from error
         learner.calibrate(known)
@@ -140,7 +156,7 @@ class MM(Method):
             body.load_state_dict({name: value.detach() for name, value in before.named_parameters()})
         batch_over_tasks(body, MATMUL_SIDE.get(context.device.type, 0))
         with seeded(context.seed, stream=1):
-            return Clusterer(body, body.width, plan.way).to(context.device)
+            return Clusterer(body, body.width, plan.way).to(context.device).eval()
 
 
 class MetaLoss(nn.Module):

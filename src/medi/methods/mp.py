@@ -41,7 +41,7 @@ class MP(EmbeddingMethod):
             softmax of large numbers learns slowly.
         augmented: Change training images at random as the dataset allows.
         pretraining: What the network learns before the first task; None for random weights.
-        schedule: Length and rates of training on tasks.
+        schedule: Length and rates of training on tasks; of no steps, pretraining is all that is learnt.
         grouping: How points become clusters at discovery.
     """
 
@@ -62,6 +62,10 @@ class MP(EmbeddingMethod):
     grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True), kw_only=True, metadata=AT_DISCOVERY)
 
     def __post_init__(self) -> None:
+        if not (self.schedule.steps or self.pretraining):
+            raise InputError(
+                "without steps and without pretraining nothing is learnt: give schedule.steps or pretraining."
+            )
         if self.pretraining and (self.pretraining.network, None) != (self.network, self.embedding):
             raise InputError(
                 f"a {self.pretraining.network} cannot become a {self.network}"
@@ -88,7 +92,8 @@ class MP(EmbeddingMethod):
             temperature=self.temperature,
         )
         identity = self.identity(known, plan, way=way, observations=observations, queries=queries)
-        train(network, loss, self.schedule, plan.context, title=self.name, identity=identity)
+        if self.schedule.steps:
+            train(network, loss, self.schedule, plan.context, title=self.name, identity=identity)
         return NetworkEmbedding(network, self.schedule.precision)
 
     def _untrained(self, classes: ImageSet, plan: Plan) -> Network:

@@ -95,6 +95,8 @@ def train(
     Returns:
         Seconds the training took, those before an interruption included.
     """
+    if not schedule.steps:
+        raise InputError(f"{title}: steps=0: this training has at least one step.")
     run = _Run(model, loss, schedule, context, title, identity, validation)
     # Networks with dropout draw from torch's own generator: seed it here and leave the caller's alone.
     with torch.random.fork_rng([context.device] if context.device.type == "cuda" else []):

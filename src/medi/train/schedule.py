@@ -20,7 +20,7 @@ class Schedule:
     """How long and how fast to learn.
 
     Attributes:
-        steps: Gradient steps.
+        steps: Gradient steps; 0 for none, which only what can do without them accepts.
         rate: Largest learning rate.
         optimiser: adam (with decoupled weight decay), sgd with Nesterov momentum 0.9, or plain-sgd without momentum.
         decay: Weight decay.
@@ -47,8 +47,8 @@ class Schedule:
     factors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"steps={self.steps}: a training has at least one step.")
+        if self.steps < 0:
+            raise InputError(f"steps={self.steps}: give how many there are, or 0 for none.")
         if self.rate < 0 or self.decay < 0:
             raise InputError(f"rate={self.rate:g}, decay={self.decay:g}: neither may be negative.")
 

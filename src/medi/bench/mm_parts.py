@@ -1,0 +1,40 @@
+"""MM taken apart: the whole, and the whole without one part (`mm_parts.json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from medi.bench.candidates import read_candidates
+from medi.bench.grid import Run, config_of, expand
+from medi.names import SAMPLER_NAMES
+
+MM_PARTS = Path(__file__).with_name("mm_parts.json")
+"""For `--candidates`; changes of each dataset's own preset."""
+TAKEN_APART_ON = ("cifar10", "omniglot")
+
+
+def mm_parts(datasets: Sequence[str]) -> tuple[Run, ...]:
+    """The runs with one seed, by either sampler where any task is drawn.
+
+    All are told that classes are equally large: the head is not by itself, and would be compared on other terms.
+    """
+    runs = [
+        run
+        for settings in read_candidates(MM_PARTS)
+        for sampler in SAMPLER_NAMES
+        for run in expand(
+            datasets=[name for name in TAKEN_APART_ON if name in datasets],
+            methods=["mm"],
+            samplers={"mm": sampler},
+            config=settings.name,
+            way=None,
+            observations=[5],
+            regimes=["honest"],
+            score="episode",
+            seeds=[0],
+            changes=settings.changes,
+            balance="on",
+        )
+    ]
+    return tuple(run for run in runs if run.sampler == "uniform" or config_of(run).schedule.steps)
