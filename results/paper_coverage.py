@@ -44,6 +44,8 @@ def coverage(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _state(seeds: Sequence[int]) -> str:
+    if not seeds:
+        return "not asked"
     measured = sum(n > 0 for n in seeds)
     if measured == len(seeds):
         return f"n = {min(seeds)}"
