@@ -15,6 +15,7 @@ POOLS = ("pure", "mixed")
 GUESSING = {
     "medi --only-novel": "MEDI",
     "medi": "MEDI",
+    "medi, names as groups": "MEDI, names as groups",
     "whitened Ward": "whitened Ward",
     "HDBSCAN": "HDBSCAN",
     "k-means": "k-means",
@@ -162,7 +163,8 @@ def _difference(rows: Rows, name: str, ours: str) -> str:
     """Mean difference of ACC on the same draws ± its standard error."""
     if name == ours:
         return ""
-    differences = [100 * (row["approaches"][name]["acc"] - row["approaches"][ours]["acc"]) for row in rows]
+    measured = [row["approaches"] for row in rows if name in row["approaches"]]
+    differences = [100 * (one[name]["acc"] - one[ours]["acc"]) for one in measured]
     error = f" ± {stdev(differences) / len(differences) ** 0.5:.1f}" if len(differences) > 1 else ""
     return f"{round(fmean(differences), 1) + 0.0:+.1f}{error}"
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from blobs import blobs
 from discover_draws import Draw, Source, draw
-from glance import figures, put_right
+from glance import figures, names_as_groups, put_right
 from script import run
 
 from medi.data.imageset import ImageSet
@@ -105,12 +105,23 @@ def test_who_names_no_known_class_may_find_it_as_a_group():
     assert figures(problem, np.zeros(6, dtype=int), names_known=False)["one-offs alone"] == 0
 
 
+def test_names_as_groups_are_scored_like_groups_that_nobody_named():
+    problem = sorted_pool([0, 0, 1, 1, -2, -2, -3, 2], one_offs=1)
+    labels = np.array([0, 0, -4, -4, -2, -2, -3, -1])
+    groups = names_as_groups(labels)
+    assert groups.tolist() == [0, 0, 3, 3, 1, 1, 2, -1]
+    assert figures(problem, labels, names_known=True)["acc"] == 0.5, "two new photos have a wrong name"
+    found = figures(problem, groups, names_known=False)
+    assert found == {"acc": 1, "all right": 1, "groups": 3, "classes": 3, "one-offs alone": 1}
+    assert names_as_groups(np.array([-2, -1, -3, -2])).tolist() == [0, -1, 1, 0]
+
+
 def test_the_engine_measured_is_the_one_of_discover():
     config = DiscoveryConfig(method="kmeans", only_novel=False)  # nothing to train
     problem = draw(source(12), 0, 5, unequal=True, mixed=True, largest=5)
     context = Context(seed=0)
     learnt = learn(in_order(problem.known), problem.pool, config, context)
-    mine = glance.by_medi(problem, learnt, Wanted(None, False), context)
+    _, mine = glance.by_medi(problem, learnt, Wanted(None, False), context)
     found, _ = discover_groups(problem.known, problem.pool, config, context)
     named = [-2 - problem.known.class_names.index(name) if name else -1 for name in found.known]
     labels = np.where(np.array(found.labels) >= 0, found.labels, named)
@@ -122,10 +133,9 @@ def test_the_engine_measured_is_the_one_of_discover():
 def test_every_approach_is_measured_in_both_pools(monkeypatch):
     monkeypatch.setattr(glance, "CONFIG", DiscoveryConfig(method="kmeans"))
     found = dict(glance.measure(source(12), 0, 5))
-    assert found["pure"]["approaches"].keys() - found["mixed"]["approaches"].keys() == {
-        "medi --only-novel",
-        "medi, told",
-    }
+    pure, mixed = (found[pool]["approaches"].keys() for pool in ("pure", "mixed"))
+    assert pure - mixed == {"medi --only-novel", "medi, told"}
+    assert mixed - pure == {"medi, names as groups"}
     for pool in found.values():
         assert all(one["seconds"] >= 0 and 0 <= one["acc"] <= 1 for one in pool["approaches"].values())
         json.dumps(glance.rounded(pool), allow_nan=False)
