@@ -7,9 +7,9 @@ import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.text import Text
 
-from medi.bench.commands import figure_command
 from medi.bench.figures import COMPARED, draw_comparison, save_figure
 from medi.bench.grid import Run
+from medi.bench.show_commands import figure_command
 from medi.errors import InputError
 
 RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "pooled", 0)

@@ -8,60 +8,13 @@ from typing import Annotated
 import typer
 
 from medi.bench.candidates import NamedSettings, read_candidates
-from medi.bench.grid import (
-    ALL,
-    SCORES,
-    SIZES,
-    fit_to_device,
-    parse_datasets,
-    parse_list,
-    parse_observations,
-    runs_asked_for,
-)
-from medi.errors import Exit, InputError, unknown_name
-from medi.names import METHOD_NAMES, SAMPLER_NAMES
+from medi.bench.grid import ALL, fit_to_device, parse_list, parse_observations, runs_asked_for
+from medi.bench.options import Dataset, Device, Methods, Observations, Out, Resume, Sampler, Set, Way
+from medi.bench.show_commands import figure_command, paper_command, table_command
+from medi.errors import Exit, InputError
 from medi.runtime.ray_option import RayCommand
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
-
-TABLE_FORMATS = ("text", "md", "csv", "latex")
-
-Dataset = Annotated[
-    str,
-    typer.Option(
-        help="Benchmarks, separated by commas (`medi data list`); or folder:PATH, with a subfolder of photos for each "
-        "class; or path/to/file.py:function.",
-        metavar="A,B",
-    ),
-]
-Methods = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        help=f"{', '.join(METHOD_NAMES)}, or path/to/file.py:Name; separated by commas.",
-        metavar="A,B",
-    ),
-]
-Out = Annotated[Path, typer.Option(help="Folder for results and trained models.")]
-Sampler = Annotated[
-    str, typer.Option(help=f"How methods that train on tasks draw them: {', '.join(SAMPLER_NAMES)} (docs/cata.md).")
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Change one of the method's settings, such as schedule.steps=100; repeat for several.",
-        metavar="FIELD=VALUE",
-        show_default=False,
-    ),
-]
-Way = Annotated[int | None, typer.Option(help="Novel classes in a task.", show_default="the dataset's")]
-Observations = Annotated[
-    str, typer.Option(help="Unlabelled images of each novel class: 1,5 or all.", metavar="1,5|all")
-]
-Results = Annotated[list[Path], typer.Option(help="Folder with results.jsonl in or below it; repeat for several.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue in a folder that has results; do what is missing.")]
 
 
 @app.command("run", cls=RayCommand)
@@ -279,95 +232,6 @@ def rerun_command(
     raise typer.Exit(Exit.DONE if comparison.agrees else Exit.FAILED)
 
 
-@app.command("table")
-def table_command(
-    results: Results,
-    format: Annotated[str, typer.Option(help="text, md, csv or latex.")] = "text",
-) -> None:
-    """Print results: mean, std and n over seeds beside the paper's numbers, chance and the oracle."""
-    if format not in TABLE_FORMATS:
-        raise unknown_name("format", format, TABLE_FORMATS)
-    from medi.bench.tables import read_results, render, summarise
-    from medi.bench.terminal import show_lines
-
-    lines = summarise(read_results(*results))
-    if format == "text":
-        show_lines(lines)
-    else:
-        typer.echo(render(lines, format), nl=False)
-
-
-@app.command("paper")
-def paper_command(
-    out: Out,
-    dataset: Dataset = "svhn,cifar10,cifar100,omniglot",
-    part: Annotated[
-        str | None, typer.Option(help="Only these, by the name of their table in OUT/paper.", show_default="all")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="How many seeds; one over everything first.", min=1, max=1000)] = 3,
-    episodes: Annotated[int, typer.Option(help="Scoring episodes.", min=1, max=10**6)] = 600,
-    device: Device = "auto",
-    resume: Resume = False,
-) -> None:
-    """Every table and figure of the paper: ablation, published recipes, K-means, few and abundant observations.
-
-    Says what is left and about how long it takes; an interrupted run continues with --resume. Tables and figures are
-    written to OUT/paper as soon as their first seed is there. Results copied into OUT/results.jsonl are not run again.
-    MP as published is run with five seeds at least, as what CATA adds is a small difference.
-    """
-    datasets, only = parse_datasets(dataset), parse_list(part, "--part") if part is not None else []
-    from medi.bench.paper import run_paper
-    from medi.runtime.devices import choose_device
-    from medi.runtime.progress import Reporter
-
-    chosen = choose_device(device)
-    written = run_paper(
-        datasets,
-        out,
-        seeds=range(seeds),
-        episodes=episodes,
-        device=chosen,
-        resume=resume,
-        reporter=Reporter(),
-        only=only,
-    )
-    for path in written:
-        typer.echo(f"wrote {path}")
-
-
-@app.command("figure")
-def figure_command(
-    results: Results,
-    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")],
-    score: Annotated[
-        str | None, typer.Option(help="Which scores: pooled or episode.", show_default="pooled where there are any")
-    ] = None,
-    sampler: Annotated[str | None, typer.Option(help="Only this one of mm and mp.", show_default="all")] = None,
-    balance: Annotated[
-        str | None,
-        typer.Option(
-            help="Only results of methods that were told that classes are equally large (on), or that were not (off).",
-            metavar="on|off",
-            show_default="all",
-        ),
-    ] = None,
-    sizes: Annotated[str, typer.Option(help="Of classes: equal or unequal.")] = "equal",
-) -> None:
-    """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
-
-    Example: medi bench figure --results out --results more --sampler uniform --out comparison.png
-    """
-    if score is not None and score not in SCORES:
-        raise unknown_name("value of --score", score, SCORES)
-    if balance not in (None, "on", "off"):
-        raise unknown_name("value of --balance", balance, ("on", "off"))
-    if sizes not in SIZES:
-        raise unknown_name("value of --sizes", sizes, SIZES)
-    from medi.bench.figures import draw_comparison, save_figure
-    from medi.bench.tables import read_results
-
-    rows = read_results(*results)
-    score = score or ("pooled" if any(row["score"] == "pooled" for row in rows) else "episode")
-    told = None if balance is None else balance == "on"
-    save_figure(draw_comparison(rows, score, sampler, told, sizes), out)
-    typer.echo(f"drew {out}")
+app.command("table")(table_command)
+app.command("paper")(paper_command)
+app.command("figure")(figure_command)
