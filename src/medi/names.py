@@ -34,6 +34,8 @@ METHOD_LISTINGS: Mapping[str, Listing] = MappingProxyType(
         "mcl": Listing("medi.methods.mcl:MCL", "MCL", in_paper=True),
         "dtc": Listing("medi.methods.dtc:DTC", "DTC", in_paper=True),
         "rs": Listing("medi.methods.rs:RS", "RS", in_paper=True),
+        "uno": Listing("medi.methods.uno:UNO", "UNO"),
+        "simgcd": Listing("medi.methods.simgcd:SimGCD", "SimGCD"),
         "mm": Listing("medi.methods.mm:MM", "MM", in_paper=True),
         "mp": Listing("medi.methods.mp:MP", "MP", in_paper=True),
         "medi": Listing("medi.methods.medi:Medi", "medi"),
