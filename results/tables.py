@@ -10,7 +10,7 @@ from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
-from medi.bench.figures import COMPARED
+from medi.bench.figures import COMPARED, LATER
 from medi.bench.grid import ALL
 from medi.bench.published import best_published, published, published_by_authors
 from medi.bench.tables import Line, summarise
@@ -89,7 +89,7 @@ def ablation(find: Find) -> Cells:
 
 def compared(find: Find) -> Cells:
     """Every compared method, a column each."""
-    found = {method: find(method, score="pooled") for method in COMPARED}
+    found = {method: find(method, score="pooled") for method in (*COMPARED, *LATER)}
     if not any(found.values()):
         return {}
     return {"chance": chance(*found.values())} | {title_of(method): spread(line) for method, line in found.items()}

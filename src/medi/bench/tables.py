@@ -34,6 +34,7 @@ NOTE_ON_ALL = (
 )
 
 
+NOTE_ON_ASSUMED = "assumed: it was not told, but its loss draws clusters to equal size."
 NOTE_ON_UNEQUAL = (
     "unequal: 1 to twice as many observations of a class, 5 to 25 queries (fewer where a class has fewer images); ±95 "
     "over draws of sizes."
@@ -45,6 +46,7 @@ def note(lines: Sequence[Line]) -> str:
     parts = [
         NOTE,
         NOTE_ON_ALL if any(line.run.observations == ALL for line in lines) else "",
+        NOTE_ON_ASSUMED if any(line.assumed and not line.run.balance for line in lines) else "",
         NOTE_ON_UNEQUAL if any(line.run.sizes == "unequal" for line in lines) else "",
     ]
     return " ".join(part for part in parts if part)
@@ -52,7 +54,10 @@ def note(lines: Sequence[Line]) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: the runs that differ in their seed alone."""
+    """One line of a table: the runs that differ in their seed alone.
+
+    `assumed`: the method's loss draws clusters to equal size, whatever it was told.
+    """
 
     run: Run
     acc: tuple[float, ...]
@@ -64,6 +69,7 @@ class Line:
     chance: float
     oracle: float | None
     paper: Published | None
+    assumed: bool
 
     def cells(self) -> list[str]:
         """The line as text, a cell a column."""
@@ -78,7 +84,7 @@ class Line:
             run.sizes,
             kind,
             run.regime,
-            "yes" if run.balance else "no",
+            "yes" if run.balance else "assumed" if self.assumed else "no",
             _percent(fmean(self.acc)),
             _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
             str(len(self.acc)),
@@ -128,6 +134,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
                 chance=fmean(row["chance"] for row in group),
                 oracle=means.get(replace(run, regime="grouped", balance=False)),
                 paper=published(run),
+                assumed=any(row.get("assumes_equal_sizes", False) for row in group),
             )
         )
     return sorted(lines, key=_order)

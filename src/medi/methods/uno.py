@@ -128,7 +128,12 @@ def _authors(pretraining: Pretraining, batch: int = 128, beside: int = 128) -> U
 UNO.presets = MappingProxyType(
     {
         "default": UNO(),
-        "cpu": UNO(published.CPU, Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3)), hidden=512),
+        "cpu": UNO(
+            published.CPU,
+            Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3)),
+            only_last=True,
+            hidden=512,
+        ),
         "omniglot": UNO(published.characters(8000)),
         "full": _authors(published.classes_full(25_000)),
         "full-cifar100": _authors(published.classes_full(40_000), batch=51, beside=205),
