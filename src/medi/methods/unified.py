@@ -51,7 +51,8 @@ class Prototypes(nn.Module):
 
     def __init__(self, directions: Tensor) -> None:
         super().__init__()
-        self.directions = nn.Parameter(directions.clone())
+        # Of length 1: the longer a direction, the less a step turns it.
+        self.directions = nn.Parameter(functional.normalize(directions, dim=-1))
 
     def forward(self, points: Tensor) -> Tensor:
         """Cosines (n, classes) of points (n, d)."""
