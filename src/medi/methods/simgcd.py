@@ -28,7 +28,7 @@ from medi.methods import published
 from medi.methods.bag_training import Bag, Stage
 from medi.methods.pair_losses import label_pairs
 from medi.methods.pretraining import Pretraining
-from medi.methods.unified import Prototypes, Unified, UnifiedMethod
+from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside
 from medi.nets import Network, seeded
 from medi.train.schedule import Schedule
 
@@ -79,13 +79,13 @@ class SimGCD(UnifiedMethod):
     def loss(self, model: Unified, views: Tensor, labels: Tensor, done: float, told: Tensor | None) -> Tensor:
         """Classification and representation, of all images and of labelled ones."""
         features, cosines = model.outputs(views)
-        items, known_classes = len(views) // 2, len(model.known.directions)
+        items, known_classes = len(views) // 2, model.known_classes
         with torch.autocast(views.device.type, enabled=False):
             points = functional.normalize(model.project(features), dim=-1)
             unlabelled = distillation_loss(
                 cosines, len(labels), known_classes, temperature=self.temperature, sharp=self.sharp_at(done), told=told
             )
-            novel = cosines.unflatten(0, (2, items))[:, len(labels) :, known_classes:].flatten(0, 1)
+            novel = cosines.view(2, items, -1)[:, len(labels) :, known_classes:].flatten(0, 1)
             unlabelled = unlabelled - self.entropy * mean_entropy(novel / self.temperature)
             numbers = torch.arange(items, device=views.device).repeat(2)
             unlabelled = unlabelled + contrastive_loss(points, numbers, self.contrast)
@@ -118,7 +118,7 @@ def distillation_loss(
     for student, source in (views, views[::-1]):
         teacher = source.detach() / sharp
         novel = teacher[known:, known_classes:].softmax(-1) if told is None else told
-        target = torch.block_diag(teacher[:known, :known_classes].softmax(-1), novel)
+        target = beside(teacher[:known, :known_classes].softmax(-1), novel)
         losses.append(functional.cross_entropy(student / temperature, target))
     return torch.stack(losses).mean()
 

@@ -71,10 +71,16 @@ class Unified(nn.Module):
     """
 
     def __init__(
-        self, network: Network, known: nn.Module, novel: nn.Module, temperature: float, project: nn.Module | None = None
+        self,
+        network: Network,
+        known: Prototypes,
+        novel: nn.Module,
+        temperature: float,
+        project: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.network, self.known, self.novel, self.project = network, known, novel, project
+        self.network, self.known, self.novel, self.project = network, known, novel, project or nn.Identity()
+        self.known_classes = len(known.directions)
         self.temperature, self.steps = temperature, StepCount()
 
     def outputs(self, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,6 +183,12 @@ class UnifiedMethod(BagMethod[KnownClasses]):
     def identity(self, known: ImageSet, plan: Plan, **task: int) -> dict[str, Any]:
         """All that its trainings depend on, what the first stage saw included."""
         return super().identity(known, plan, **task) | {"first": self.pretraining.identity(known, plan)}
+
+
+def beside(known: Tensor, novel: Tensor) -> Tensor:
+    """Rows (a, known classes) over rows (b, k), with zeros where a row has no class: (a + b, known classes + k)."""
+    pad = functional.pad
+    return torch.cat([pad(known, (0, novel.shape[1])), pad(novel, (known.shape[1], 0))])
 
 
 def _labelled(known: ImageSet) -> Tensor:

@@ -23,7 +23,7 @@ from medi.errors import InputError
 from medi.methods import published
 from medi.methods.bag_training import Bag, Stage
 from medi.methods.pretraining import Pretraining
-from medi.methods.unified import Prototypes, Unified, UnifiedMethod
+from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside
 from medi.nets import Network, seeded
 from medi.train.schedule import Schedule
 
@@ -65,7 +65,7 @@ class UNO(UnifiedMethod):
         """Each view's outputs against the other view's pseudo-labels."""
         view, other = model.outputs(views)[1].chunk(2)
         return swapped_loss(
-            view, other, labels, len(model.known.directions), temperature=self.temperature, epsilon=self.epsilon,
+            view, other, labels, model.known_classes, temperature=self.temperature, epsilon=self.epsilon,
             rounds=self.rounds, told=told,
         )  # fmt: skip
 
@@ -104,7 +104,7 @@ def swapped_loss(
     for outputs, source in ((view, other), (other, view)):
         novel = sinkhorn(source[len(labels) :, known_classes:].detach(), epsilon, rounds) if told is None else told
         known = functional.one_hot(labels, known_classes).to(novel.dtype)
-        losses.append(functional.cross_entropy(outputs / temperature, torch.block_diag(known, novel)))
+        losses.append(functional.cross_entropy(outputs / temperature, beside(known, novel)))
     return torch.stack(losses).mean()
 
 
@@ -119,10 +119,10 @@ def sinkhorn(scores: Tensor, epsilon: float, rounds: int) -> Tensor:
     return logs.exp()
 
 
-def _authors(pretraining: Pretraining, batch: int = 128, beside: int = 128) -> UNO:
+def _authors(pretraining: Pretraining, batch: int = 128, known: int = 128) -> UNO:
     """What the authors' code does, in batches of so many novel and known images: as many as there are on average."""
     stage = Stage(200, batch, schedule=Schedule(1, 0.1, "sgd", decay=1e-4, shape="onecycle"))
-    return UNO(pretraining, stage, known=beside)
+    return UNO(pretraining, stage, known=known)
 
 
 UNO.presets = MappingProxyType(
@@ -136,7 +136,7 @@ UNO.presets = MappingProxyType(
         ),
         "omniglot": UNO(published.characters(8000)),
         "full": _authors(published.classes_full(25_000)),
-        "full-cifar100": _authors(published.classes_full(40_000), batch=51, beside=205),
+        "full-cifar100": _authors(published.classes_full(40_000), batch=51, known=205),
         "full-omniglot": _authors(published.CHARACTERS_FULL),
     }
 )
