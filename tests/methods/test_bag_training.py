@@ -51,8 +51,8 @@ QUICK = {
             top=3,
             consistency=1.0,
         ),
-        UNO(CLASSES, BY_ADAM, known=32, hidden=32),
-        SimGCD(CLASSES, BY_ADAM, known=32, hidden=32),
+        UNO(CLASSES, replace(BY_ADAM, least_steps=20), known=16, hidden=32),
+        SimGCD(CLASSES, replace(BY_ADAM, least_steps=20), known=16, hidden=32),
     )
 }
 PLAN = Plan(way=3, observations=5)

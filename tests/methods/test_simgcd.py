@@ -20,7 +20,7 @@ from medi.train.schedule import Schedule
 
 QUICK = SimGCD(
     Pretraining("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2)),
-    Stage(1, 100, least_steps=50, schedule=Schedule(steps=1, rate=1e-2)),
+    Stage(1, 100, least_steps=25, schedule=Schedule(steps=1, rate=1e-2)),
     known=32,
     hidden=64,
 )

@@ -22,11 +22,11 @@ from medi.train.schedule import Schedule
 
 QUICK = UNO(
     Pretraining("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2)),
-    Stage(1, 100, least_steps=50, schedule=Schedule(steps=1, rate=1e-2)),
+    Stage(1, 100, least_steps=25, schedule=Schedule(steps=1, rate=1e-2)),
     known=32,
     hidden=64,
 )
-MANY = 2000
+MANY = 300
 SOFT = {"temperature": 0.1, "epsilon": 0.05, "rounds": 3}
 
 
@@ -45,16 +45,16 @@ def test_pseudo_labels_are_those_of_the_plain_iteration(n, k, seed, rounds, epsi
     np.testing.assert_allclose(sinkhorn(scores, epsilon, rounds), n * plain, rtol=1e-6, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.integers(2, 8), st.integers(2, 5), st.integers(0, 1000))
 def test_after_many_rounds_every_cluster_is_equally_full_and_every_item_given_out_once(n, k, seed):
-    shares = sinkhorn(cosines(n, k, seed), 0.3, MANY)
+    shares = sinkhorn(cosines(n, k, seed), 0.5, MANY)
     torch.testing.assert_close(shares.sum(1), torch.ones(n, dtype=torch.float64))
     torch.testing.assert_close(shares.sum(0), torch.full((k,), n / k, dtype=torch.float64), rtol=1e-4, atol=1e-6)
 
 
 def test_after_many_rounds_the_shares_are_the_solution_of_the_transport_problem():
-    scores, epsilon = cosines(7, 3), 0.3
+    scores, epsilon = cosines(7, 3), 0.5
 
     def dual(prices: np.ndarray) -> float:
         """Of the largest sum of scores plus epsilon times entropy under equally full clusters."""
