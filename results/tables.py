@@ -130,11 +130,16 @@ def find_line(
 
 
 def on_equal_terms(rows: Rows) -> str:
-    """Every method on every set, told the same: nothing, that classes are equally large, and where they are not."""
+    """Every method on every set, told the same: nothing, that classes are equally large, and where they are not.
+
+    ≈ stands beside a method whose loss assumes equal sizes, whatever it was told.
+    """
     lines = summarise(rows)
     if not lines:
         return NOT_YET
     methods = [name for name in METHOD_NAMES if any(line.run.method == name for line in lines)]
+    assuming = {line.run.method for line in lines if line.assumed}
+    titles = {name: title_of(name) + " ≈" * (name in assuming) for name in methods}
     table = []
     for dataset in [name for name in BENCHMARKS if any(line.run.dataset == name for line in lines)]:
         for told, options in TERMS.items():
@@ -145,7 +150,7 @@ def on_equal_terms(rows: Rows) -> str:
             if any(found.values()):
                 table.append(
                     {"set": BENCHMARKS[dataset].title, "told": told, "chance": chance(*found.values())}
-                    | {title_of(name): spread(line) for name, line in found.items()}
+                    | {titles[name]: spread(line) for name, line in found.items()}
                 )
     return markdown(table)
 
