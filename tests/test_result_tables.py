@@ -72,6 +72,15 @@ def test_kmeans_of_all_characters_at_once_stands_beside_the_papers_number():
     assert (twenty["setting"], twenty["1-obs"]) == ("Omniglot 20-way", "30.0")
 
 
+def test_on_equal_terms_a_method_that_assumes_equal_sizes_is_marked():
+    terms = {"config": "cpu", "score": "pooled"}
+    rows = [row(0.4, "rs", balance=False, **terms), row(0.5, "rs", **terms)]
+    rows += [row(0.6, "uno", balance=False, **terms) | {"assumes_equal_sizes": True}]
+    untold, told = cells(tables.on_equal_terms(rows))
+    assert untold == {"set": "CIFAR-10", "told": "nothing", "n": "1", "chance": "25.0", "RS": "40.0", "UNO ≈": "60.0"}
+    assert (told["RS"], told["UNO ≈"]) == ("50.0", "")
+
+
 def test_everything_observed_stands_beside_the_papers_and_the_authors_figures():
     everything = {"observations": ALL, "score": "pooled"}
     rows = [

@@ -20,11 +20,13 @@ class Listing(NamedTuple):
         place: Module and class.
         title: The method's name in tables.
         in_paper: Whether the paper compares it, so that `medi bench paper` and the figures show it.
+        later: Whether it was published after those, and is compared beside them.
     """
 
     place: str
     title: str
     in_paper: bool = False
+    later: bool = False
 
 
 METHOD_LISTINGS: Mapping[str, Listing] = MappingProxyType(
@@ -36,6 +38,8 @@ METHOD_LISTINGS: Mapping[str, Listing] = MappingProxyType(
         "rs": Listing("medi.methods.rs:RS", "RS", in_paper=True),
         "mm": Listing("medi.methods.mm:MM", "MM", in_paper=True),
         "mp": Listing("medi.methods.mp:MP", "MP", in_paper=True),
+        "uno": Listing("medi.methods.uno:UNO", "UNO", later=True),
+        "simgcd": Listing("medi.methods.simgcd:SimGCD", "SimGCD", later=True),
         "medi": Listing("medi.methods.medi:Medi", "medi"),
     }
 )

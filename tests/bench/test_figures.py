@@ -7,7 +7,7 @@ import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.text import Text
 
-from medi.bench.figures import COMPARED, draw_comparison, save_figure
+from medi.bench.figures import COMPARED, LATER, draw_comparison, save_figure
 from medi.bench.grid import Run
 from medi.bench.show_commands import figure_command
 from medi.errors import InputError
@@ -100,7 +100,7 @@ def test_letters_of_the_whole_comparison_can_be_read_on_a_page_of_900_pixels():
     rows = [
         row(0.5, dataset=dataset, method=method, observations=count, sampler=None)
         for dataset in ("cifar10", "cifar100", "svhn", "omniglot")
-        for method in COMPARED
+        for method in (*COMPARED, *LATER)
         for count in (1, 5)
     ]
     figure = draw_comparison(rows, "pooled")
@@ -109,11 +109,11 @@ def test_letters_of_the_whole_comparison_can_be_read_on_a_page_of_900_pixels():
 
 
 def test_numbers_of_neighbouring_bars_do_not_touch():
-    figure = draw_comparison([row(0.5, method=method) for method in COMPARED], "pooled")
+    figure = draw_comparison([row(0.5, method=method) for method in (*COMPARED, *LATER)], "pooled")
     figure.draw_without_rendering()
     (axes,) = figure.axes
     boxes = [text.get_window_extent() for text in axes.texts]
-    assert len(boxes) == len(COMPARED)
+    assert len(boxes) == len(COMPARED) + len(LATER)
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
@@ -135,6 +135,16 @@ def test_the_command_draws_what_there_is_where_no_scores_are_named(tmp_path, mon
         monkeypatch.setattr("medi.bench.tables.read_results", lambda *folders, rows=rows: rows)
         figure_command(results=[tmp_path], out=tmp_path / "a.png")
     assert drawn == ["pooled", "episode"]
+
+
+def test_methods_that_assume_equal_sizes_are_marked_and_stand_behind_those_of_the_paper():
+    assuming = {"assumes_equal_sizes": True}
+    rows = [row(0.4, method="medi"), row(0.5, method="simgcd") | assuming, row(0.5, method="uno") | assuming, *ROWS]
+    figure = draw_comparison([one for one in rows if one["dataset"] == "glyphs"], "pooled")
+    labels = [label.get_text() for label in figure.axes[-1].get_xticklabels()]
+    assert labels == ["K-means", "MP", "UNO ≈", "SimGCD ≈", "medi"]
+    assert "≈: not told, but its loss draws clusters to equal size" in " ".join(figure.get_supxlabel().split())
+    assert "≈" not in draw_comparison(ROWS, "pooled").get_supxlabel()
 
 
 def test_methods_with_and_without_the_sizes_are_drawn_apart_and_the_caption_says_which():

@@ -1,6 +1,7 @@
 import json
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -46,6 +47,15 @@ def test_every_run_is_a_row_with_all_that_it_came_from(tmp_path):
     assert [row["sampler"] for row in rows] == [None, "uniform", "uniform"]
     assert [row["balance"] for row in rows] == [False, True, False]
     assert all(0 <= row["ece"] <= 1 and 0 <= row["confidence"] <= 1 and row["sizes"] == "equal" for row in rows)
+
+
+def test_a_row_says_whether_the_loss_assumes_equal_sizes():
+    learner = SimpleNamespace(network="mlp")
+    said = [
+        bench_run.provenance(replace(KMEANS, method=name), learner, torch.device("cpu")).get("assumes_equal_sizes")
+        for name in ("kmeans", "dtc", "uno", "simgcd")
+    ]
+    assert said == [None, None, True, True]
 
 
 def test_a_method_is_run_with_and_without_the_sizes_and_on_unequal_ones(tmp_path):

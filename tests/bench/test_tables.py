@@ -57,6 +57,15 @@ def test_one_seed_has_no_deviation():
     assert dict(zip(COLUMNS, summarise(rows())[2].cells(), strict=True))["std"] == ""
 
 
+def test_a_method_that_assumes_equal_sizes_is_not_shown_as_one_that_does_not():
+    assuming = {"assumes_equal_sizes": True}
+    untold, told = (row(replace(RUN, method="uno", balance=balance), 0.5) | assuming for balance in (False, True))
+    shown = [dict(zip(COLUMNS, line.cells(), strict=True))["balance"] for line in summarise([untold, told, *rows()])]
+    assert sorted(shown) == ["assumed", "no", "no", "no", "yes"]
+    assert "assumed:" in render(summarise([untold]), "md")
+    assert "assumed:" not in render(summarise([told, *rows()]), "md")
+
+
 def test_the_last_row_of_a_repeated_run_counts():
     (line,) = summarise([row(RUN, 0.5), row(RUN, 0.6)])
     assert line.acc == (0.6,)

@@ -1,4 +1,4 @@
-"""Learners that train on each bag: lengths, ramps, and what all four of them owe to the protocol."""
+"""Learners that train on each bag: lengths, ramps, and what all of them owe to the protocol."""
 
 import io
 import math
@@ -21,7 +21,9 @@ from medi.methods.kcl import KCL
 from medi.methods.mcl import MCL
 from medi.methods.pretraining import Pretraining
 from medi.methods.rs import RS
+from medi.methods.simgcd import SimGCD
 from medi.methods.similarity import Similarity
+from medi.methods.uno import UNO
 from medi.metrics import score_episodes
 from medi.nets import Network, build
 from medi.runtime.context import Context
@@ -34,6 +36,7 @@ PAIRS = {
     "hidden": 32,
     "stage": Stage(epochs=1, batch=100, least_steps=50, schedule=Schedule(steps=1, rate=2e-2)),
 }
+BY_ADAM = Stage(1, 100, least_steps=50, schedule=Schedule(steps=1, rate=1e-2))
 QUICK = {
     method.name: method
     for method in (
@@ -43,11 +46,13 @@ QUICK = {
         RS(
             CLASSES,
             supervised=None,
-            stage=Stage(1, 100, least_steps=50, schedule=Schedule(steps=1, rate=1e-2)),
+            stage=BY_ADAM,
             known=32,
             top=3,
             consistency=1.0,
         ),
+        UNO(CLASSES, replace(BY_ADAM, least_steps=20), known=16, hidden=32),
+        SimGCD(CLASSES, replace(BY_ADAM, least_steps=20), known=16, hidden=32),
     )
 }
 PLAN = Plan(way=3, observations=5)
@@ -179,7 +184,7 @@ def test_what_does_not_depend_on_the_observations_is_trained_once(method, tmp_pa
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.safetensors")} == kept
 
 
-def test_kcl_and_mcl_share_their_similarity_and_dtc_and_rs_their_pretraining(tmp_path):
+def test_kcl_and_mcl_share_their_similarity_and_the_others_their_pretraining(tmp_path):
     for method in QUICK.values():
         method.fit(KNOWN, replace(PLAN, context=Context(folder=tmp_path)))
     assert sorted(path.name.split("-")[0] for path in tmp_path.glob("*.safetensors")) == ["classes", "similarity"]
@@ -236,6 +241,7 @@ LONG = {
         known=4,
         ramp=0.9,
     ),
+    "simgcd": SimGCD(CLASSES, replace(BY_ADAM, least_steps=60), known=8, hidden=8, warm_up=0.9),
 }
 
 

@@ -80,6 +80,12 @@ def test_a_cluster_that_nothing_belongs_to_makes_no_nan():
     assert torch.equal(sharpened(q), q)
 
 
+def test_sure_clusters_of_any_size_are_their_own_target():
+    q = torch.tensor([[1.0, 0.0]] * 8 + [[0.0, 1.0]])
+    assert torch.equal(sharpened(q), q)
+    assert not DTC.assumes_equal_sizes
+
+
 def test_the_divergence_is_the_mean_over_items_or_over_items_and_clusters():
     t, q = (torch.randn(5, 3, generator=generator(i), dtype=torch.float64).softmax(1) for i in range(2))
     total = sum(float(a * (a / b).log()) for a, b in zip(t.flatten(), q.flatten(), strict=True))

@@ -23,7 +23,9 @@ from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
 from medi.methods.readout import Readout, ReadoutEmbedding
 from medi.methods.rs import RS
+from medi.methods.simgcd import SimGCD
 from medi.methods.similarity import Similarity
+from medi.methods.uno import UNO
 from medi.nets import Network, build
 from medi.nets.embed import Embedding, NetworkEmbedding
 from medi.train.schedule import Schedule
@@ -43,6 +45,8 @@ TINY = {
         MM(network="mlp", inner=InnerSteps(steps=1), tasks=2, schedule=STEP),
         MP(network="mlp", queries=2, schedule=STEP),
         RS(CLASSES, None),
+        SimGCD(CLASSES),
+        UNO(CLASSES),
     )
 }
 

@@ -24,7 +24,9 @@ from medi.methods.mm import MM
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
 from medi.methods.rs import RS
+from medi.methods.simgcd import SimGCD
 from medi.methods.similarity import Similarity
+from medi.methods.uno import UNO
 from medi.train.schedule import Schedule
 
 GROUPS, EACH, QUERIES, ORDERS = 4, 5, 12, 2
@@ -42,6 +44,8 @@ SETTINGS = {
     "mm, clusters": MM(network="mlp", inner=InnerSteps(steps=2), tasks=2, schedule=STEP, readout="cluster"),
     "mp": MP(network="mlp", queries=2, schedule=STEP),
     "rs": RS(CLASSES, None, stage=replace(STAGE, schedule=Schedule(steps=1, rate=0.02))),
+    "simgcd": SimGCD(CLASSES, STAGE, hidden=32),
+    "uno": UNO(CLASSES, STAGE, hidden=32),
 }
 KNOWN = patterns(classes=8, each=12, channels=1, side=8)
 ITEMS = torch.randint(0, 256, (GROUPS * EACH + QUERIES, 1, 8, 8), generator=generator(7), dtype=torch.uint8)

@@ -44,7 +44,7 @@ def run_command(
         str,
         typer.Option(
             help="Whether a method is told that classes are equally large: on or off for every method, or as its "
-            "preset has it. A comparison needs on or off.",
+            "preset has it. A comparison needs on or off; uno and simgcd assume it in their loss either way.",
             metavar="preset|on|off",
         ),
     ] = "preset",

@@ -22,12 +22,16 @@ from medi.runtime.files import make_folder, write_atomically
 
 COMPARED = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.in_paper)
 """What the paper compares, from left to right: published methods, then meta discovery."""
-BAR_COLOURS = ("#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#555555")
+LATER = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.later)
+"""What was published since, drawn beside them."""
+BAR_COLOURS = (
+    "#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#aa88bb", "#774488", "#555555",
+)  # fmt: skip
 """Of the methods, in the order of the registry."""
 REGIME = "honest"
 
-Kind = tuple[str, str, str | None, bool]
-"""Method, config, sampler and whether it was told the sizes: one bar."""
+Kind = tuple[str, str, str | None, str]
+"""Method, config, sampler and a mark of what it takes for granted about sizes: one bar."""
 Panel = tuple[str, int | str]
 """Dataset and number of observations."""
 
@@ -67,8 +71,8 @@ def draw_comparison(
     datasets = [name for name in BENCHMARKS if name in named] + sorted(named - set(BENCHMARKS))
     counts = sorted({panel[1] for panel, _ in lines}, key=lambda count: (count == ALL, count))
     kinds = sorted({kind for _, kind in lines}, key=_order)
-    # Four datasets and seven methods are ten inches, so that the smallest letters can be read on a page of 900 pixels.
-    width = max(6.5, 0.6 + len(datasets) * (0.3 + 0.29 * len(kinds)))
+    # Four datasets and nine methods are ten inches, so that the smallest letters can be read on a page of 900 pixels.
+    width = max(6.5, 0.6 + len(datasets) * (0.3 + 0.24 * len(kinds)))
     figure = Figure(figsize=(width, 1.0 + 2.5 * len(counts)), layout="constrained")
     panels = figure.subplots(len(counts), len(datasets), squeeze=False, sharey=True)
     for row, count in zip(panels, counts, strict=True):
@@ -129,12 +133,14 @@ def _draw_bar(axes: Axes, place: int, colour: str, line: Line) -> None:
 
 
 def _kind(line: Line) -> Kind:
-    return line.run.method, line.run.config, line.run.sampler, line.run.balance
+    mark = "=" if line.run.balance else "≈" if line.assumed else ""
+    return line.run.method, line.run.config, line.run.sampler, mark
 
 
-def _order(kind: Kind) -> tuple[int, str, str, str, bool]:
-    method, config, sampler, told = kind
-    return (COMPARED.index(method) if method in COMPARED else len(COMPARED), method, config, sampler or "", told)
+def _order(kind: Kind) -> tuple[int, str, str, str, str]:
+    method, config, sampler, mark = kind
+    first = (*COMPARED, *LATER)
+    return (first.index(method) if method in first else len(first), method, config, sampler or "", mark)
 
 
 def _spread(line: Line) -> float | None:
@@ -145,8 +151,8 @@ def _spread(line: Line) -> float | None:
 
 
 def _label(kind: Kind) -> str:
-    method, config, sampler, told = kind
-    parts = (config if config != "default" else "", sampler if sampler != "uniform" else "", "=" if told else "")
+    method, config, sampler, mark = kind
+    parts = (config if config != "default" else "", sampler if sampler != "uniform" else "", mark)
     extra = [part for part in parts if part]
     return " ".join([title_of(method), *extra])
 
@@ -170,6 +176,8 @@ def _caption(lines: Sequence[Line], score: str) -> str:
         sentences.append("No method was told the sizes of classes.")
     else:
         sentences.append("=: told that classes are equally large; the others were not, so do not compare the two.")
+    if any(_kind(line)[-1] == "≈" for line in lines):
+        sentences.append("≈: not told, but its loss draws clusters to equal size.")
     if any(line.oracle is not None for line in lines):
         sentences.append("Solid: oracle (the observations grouped by their true classes), where it was run.")
     return " ".join(sentences)

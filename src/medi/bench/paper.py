@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from medi.bench.candidates import FROM, Changes
-from medi.bench.figures import COMPARED, draw_comparison, save_figure
+from medi.bench.figures import COMPARED, LATER, draw_comparison, save_figure
 from medi.bench.grid import ALL, REGIMES, Run, expand
 from medi.bench.mm_parts import mm_parts
 from medi.bench.paired import render_gains, sampler_gains
@@ -28,6 +28,8 @@ from medi.runtime.progress import Reporter
 
 DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
 FEW = (5, 1)
+BESIDE = (*COMPARED, *LATER)
+"""Those that the paper compares, and what was published since."""
 _QUARTER = {FROM: "paper", "schedule": {"steps": 5_000, "halve_every": 500}}
 PUBLISHED_MP: Mapping[str, Changes] = {
     "paper-quarter": _QUARTER,
@@ -80,7 +82,7 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         return sum((runs([method], sampler, regimes, "episode", **other) for sampler in SAMPLER_NAMES), ())
 
     def few(**told: str) -> tuple[Run, ...]:
-        return runs(COMPARED, "cata", ("honest",), "pooled", **told)
+        return runs(BESIDE, "cata", ("honest",), "pooled", **told)
 
     published_mp = [
         both_samplers("mp", ("honest", "grouped"), config=config, changes=changes)
@@ -102,7 +104,7 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         Part("few-observations-unequal", few(sizes="unequal")),
         Part(
             "abundant",
-            runs(COMPARED, "cata", ("honest",), "pooled", **everything)
+            runs(BESIDE, "cata", ("honest",), "pooled", **everything)
             + runs(["kmeans"], "cata", ("honest",), "pooled", config="features", **everything),
         ),
         Part("records", runs(["medi"], "uniform", REGIMES, "episode")),

@@ -160,6 +160,7 @@ def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, An
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
     return {
         "network": learner.network,
+        **({"assumes_equal_sizes": True} if method_of(run.method).assumes_equal_sizes else {}),
         **describe_run(device),
         "settings": settings_of(run),
         **({"set": run.changes} if run.changes else {}),

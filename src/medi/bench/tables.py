@@ -34,6 +34,7 @@ NOTE_ON_ALL = (
 )
 
 
+NOTE_ON_ASSUMED = "assumed: it was not told, but its loss draws clusters to equal size."
 NOTE_ON_UNEQUAL = (
     "unequal: 1 to twice as many observations of a class, 5 to 25 queries (fewer where a class has fewer images); ±95 "
     "over draws of sizes."
@@ -45,6 +46,7 @@ def note(lines: Sequence[Line]) -> str:
     parts = [
         NOTE,
         NOTE_ON_ALL if any(line.run.observations == ALL for line in lines) else "",
+        NOTE_ON_ASSUMED if any(line.assumed and not line.run.balance for line in lines) else "",
         NOTE_ON_UNEQUAL if any(line.run.sizes == "unequal" for line in lines) else "",
     ]
     return " ".join(part for part in parts if part)
@@ -55,6 +57,7 @@ class Line:
     """One line of a table: the runs that differ in their seed alone.
 
     `observed` is the ACC on the observations themselves, None where no row has it.
+    `assumed`: the method's loss draws clusters to equal size, whatever it was told.
     """
 
     run: Run
@@ -68,6 +71,7 @@ class Line:
     oracle: float | None
     paper: Published | None
     observed: float | None
+    assumed: bool
 
     def cells(self) -> list[str]:
         """The line as text, a cell a column."""
@@ -82,7 +86,7 @@ class Line:
             run.sizes,
             kind,
             run.regime,
-            "yes" if run.balance else "no",
+            "yes" if run.balance else "assumed" if self.assumed else "no",
             _percent(fmean(self.acc)),
             _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
             str(len(self.acc)),
@@ -134,6 +138,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
                 oracle=means.get(replace(run, regime="grouped", balance=False)),
                 paper=published(run),
                 observed=fmean(observed) if observed else None,
+                assumed=any(row.get("assumes_equal_sizes", False) for row in group),
             )
         )
     return sorted(lines, key=_order)

@@ -199,6 +199,7 @@ class Method(ABC):
         version: Raised when the same settings learn something else than before: earlier trainings are then not used.
         takes_sampler: Whether it trains on tasks, so that --sampler means something.
         one_way: Whether a learner tells only as many classes apart as its plan says.
+        assumes_equal_sizes: Whether its loss makes clusters of unequal size cost more, whatever it is told of sizes.
         trains_on_observations: Whether clusters come from training on the bag, not from the embedding alone.
         presets: Its named settings, `default` among them; without any, that is what its fields say. One named like a
             dataset is the default there.
@@ -209,6 +210,7 @@ class Method(ABC):
     version: ClassVar[int | str] = 1
     takes_sampler: ClassVar[bool] = False
     one_way: ClassVar[bool] = False
+    assumes_equal_sizes: ClassVar[bool] = False
     trains_on_observations: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     default_for_all: ClassVar[Mapping[str, str]] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""Pretraining that DTC and RS share."""
+"""Pretraining that DTC, RS, UNO and SimGCD share."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ CHARACTERS_FULL = Pretraining(
 def characters(steps: int) -> Pretraining:
     """On Omniglot, both learn from prototypes first; so many steps."""
     return Pretraining("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps))
+
+
+def classes_full(known: int) -> Pretraining:
+    """As UNO's authors do it: 200 epochs of so many known images."""
+    schedule = Schedule(200 * known // 256, 0.1, "sgd", decay=1e-4, shape="onecycle")
+    return Pretraining("classes", batch=256, schedule=schedule)

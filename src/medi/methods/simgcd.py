@@ -1,0 +1,163 @@
+"""SimGCD: parametric classification by self-distillation (Wen et al. 2023, https://arxiv.org/abs/2211.11727).
+
+A cosine classifier of known and novel classes learns from the labels of known images and from its own sharpened
+outputs for another view of every image; the entropy of its mean output keeps it from collapsing. Beside it, a
+projection of the features learns to tell images (SimCLR) and known classes (SupCon) apart. Settings that the formulas
+leave open are those of the authors' code (https://github.com/CVMI-Lab/SimGCD).
+
+Three things differ. The network is ours with the dataset's pretraining, theirs a ViT trained by DINO on ImageNet.
+Observations are novel here, while theirs hold known classes too: a novel image's targets are novel classes alone, a
+known one's known classes, and the mean output is that of the novel images over novel classes.
+
+The entropy term is largest for clusters of equal size: **the loss draws towards classes of equal size**, whatever the
+method is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from medi.errors import InputError
+from medi.methods import published
+from medi.methods.bag_training import Bag, Stage
+from medi.methods.pair_losses import label_pairs
+from medi.methods.pretraining import Pretraining
+from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside
+from medi.nets import Network, seeded
+from medi.train.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class SimGCD(UnifiedMethod):
+    """Settings of SimGCD.
+
+    Attributes:
+        only_last: Freeze all but the last stage of the network after pretraining.
+        teacher: Temperature of the targets at the beginning.
+        sharpest: The same from `warm_up` on.
+        warm_up: Share of the training in which that is reached.
+        entropy: Weight of the mean output's entropy.
+        labelled: Share of the supervised losses in the sum.
+        contrast: Temperature of the contrast between images.
+        class_contrast: Temperature of the contrast between known classes.
+    """
+
+    assumes_equal_sizes: ClassVar[bool] = True
+
+    only_last: bool = True
+    teacher: float = 0.07
+    sharpest: float = 0.04
+    warm_up: float = 0.15
+    entropy: float = 2.0
+    labelled: float = 0.35
+    contrast: float = 1.0
+    class_contrast: float = 0.07
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_below(0, "teacher", "sharpest", "contrast", "class_contrast")
+        if not 0 <= self.labelled <= 1:
+            raise InputError(f"labelled={self.labelled:g} is no share: give 0 to 1.")
+        if self.entropy < 0 or self.warm_up < 0:
+            raise InputError(f"entropy={self.entropy:g}, warm_up={self.warm_up:g}: neither may be negative.")
+
+    def begin(self, network: Network, known: Prototypes, bag: Bag) -> Unified:
+        """Novel classes are told apart by the features themselves; the projection is for the contrasts alone."""
+        width, hidden, device = network.width, self.hidden, bag.context.device
+        with seeded(bag.context.seed, stream=1):
+            novel = Prototypes(torch.randn(bag.k, width))
+            layers = [nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU()]
+            project = nn.Sequential(*layers, nn.Linear(hidden, self.projection))
+        return Unified(network, known, novel.to(device), self.temperature, project.to(device))
+
+    def loss(self, model: Unified, views: Tensor, labels: Tensor, done: float, told: Tensor | None) -> Tensor:
+        """Classification and representation, of all images and of labelled ones."""
+        features, cosines = model.outputs(views)
+        items, known_classes = len(views) // 2, model.known_classes
+        with torch.autocast(views.device.type, enabled=False):
+            points = functional.normalize(model.project(features), dim=-1)
+            unlabelled = distillation_loss(
+                cosines, len(labels), known_classes, temperature=self.temperature, sharp=self.sharp_at(done), told=told
+            )
+            novel = cosines.view(2, items, -1)[:, len(labels) :, known_classes:].flatten(0, 1)
+            unlabelled = unlabelled - self.entropy * mean_entropy(novel / self.temperature)
+            numbers = torch.arange(items, device=views.device).repeat(2)
+            unlabelled = unlabelled + contrastive_loss(points, numbers, self.contrast)
+            of_known = numbers < len(labels)
+            classes = labels.repeat(2)
+            supervised = functional.cross_entropy(cosines[of_known] / self.temperature, classes)
+            supervised = supervised + contrastive_loss(points[of_known], classes, self.class_contrast)
+            return (1 - self.labelled) * unlabelled + self.labelled * supervised
+
+    def sharp_at(self, done: float) -> float:
+        """The teacher's temperature after a share of the training."""
+        warm = min(1.0, done / self.warm_up) if self.warm_up else 1.0
+        return self.teacher + warm * (self.sharpest - self.teacher)
+
+
+def distillation_loss(
+    cosines: Tensor, known: int, known_classes: int, *, temperature: float, sharp: float, told: Tensor | None = None
+) -> Tensor:
+    """Mean cross-entropy of either view's softmax against the other's sharper one, which gets no gradient.
+
+    Args:
+        cosines: (2 n, known classes + k) of one view of n items, the known ones first, then of the other.
+        known: How many items are known.
+        known_classes: How many classes are.
+        temperature: Of the student.
+        sharp: Of the teacher, whose softmax is over the classes an item may be of.
+        told: (novel, k) targets of the novel items instead of the teacher's: for the oracle.
+    """
+    views, losses = cosines.chunk(2), []
+    for student, source in (views, views[::-1]):
+        teacher = source.detach() / sharp
+        novel = teacher[known:, known_classes:].softmax(-1) if told is None else told
+        target = beside(teacher[:known, :known_classes].softmax(-1), novel)
+        losses.append(functional.cross_entropy(student / temperature, target))
+    return torch.stack(losses).mean()
+
+
+def mean_entropy(logits: Tensor) -> Tensor:
+    """Entropy of the mean softmax of logits (n, k)."""
+    mean = logits.softmax(-1).mean(0)
+    return -torch.xlogy(mean, mean).sum()
+
+
+def contrastive_loss(points: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """Minus the mean log-probability that an item's choice among the others falls on one of its own label.
+
+    Args:
+        points: (n, d) of length 1.
+        labels: (n,) each of which occurs at least twice.
+        temperature: Cosines are divided by this.
+    """
+    itself = torch.eye(len(points), dtype=torch.bool, device=points.device)
+    logs = (points @ points.mT / temperature).masked_fill(itself, -torch.inf).log_softmax(-1)
+    same = label_pairs(labels, torch.bool) & ~itself
+    return -(logs.masked_fill(~same, 0).sum(-1) / same.sum(-1)).mean()
+
+
+def _authors(pretraining: Pretraining, epochs: int) -> SimGCD:
+    """What the authors' code does on CIFAR, as many known as novel images in a batch; epochs are passes over these."""
+    return SimGCD(pretraining, Stage(epochs, batch=64, schedule=Schedule(1, 0.1, "sgd", decay=5e-5)))
+
+
+SimGCD.presets = MappingProxyType(
+    {
+        "default": SimGCD(),
+        "cpu": SimGCD(
+            published.CPU, Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3)), hidden=512
+        ),
+        "omniglot": SimGCD(published.characters(8000)),
+        "full": _authors(published.classes_full(25_000), 200),
+        # 200 epochs of 50,000 images, a half of which are drawn from 10,000 novel ones.
+        "full-cifar100": _authors(published.classes_full(40_000), 500),
+        "full-omniglot": _authors(published.CHARACTERS_FULL, 200),
+    }
+)

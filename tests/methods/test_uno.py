@@ -1,0 +1,154 @@
+"""UNO: Sinkhorn-Knopp against its plain form and against the transport problem it solves, the loss against loops."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from small_sets import KNOWN, NOVEL, bags, blobs, generator
+from torch.nn.functional import one_hot
+
+from medi.errors import InputError
+from medi.methods import Plan
+from medi.methods.bag_training import Stage
+from medi.methods.pretraining import Pretraining
+from medi.methods.uno import UNO, sinkhorn, swapped_loss
+from medi.metrics import score_episodes
+from medi.train.schedule import Schedule
+
+QUICK = UNO(
+    Pretraining("classes", "mlp", batch=64, schedule=Schedule(steps=60, rate=1e-2)),
+    Stage(1, 100, least_steps=25, schedule=Schedule(steps=1, rate=1e-2)),
+    known=32,
+    hidden=64,
+)
+MANY = 300
+SOFT = {"temperature": 0.1, "epsilon": 0.05, "rounds": 3}
+
+
+def cosines(n: int, k: int, seed: int = 0) -> torch.Tensor:
+    return 2 * torch.rand(n, k, generator=generator(seed), dtype=torch.float64) - 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 9), st.integers(1, 6), st.integers(0, 1000), st.integers(1, 4), st.sampled_from([0.05, 0.5, 3.0]))
+def test_pseudo_labels_are_those_of_the_plain_iteration(n, k, seed, rounds, epsilon):
+    scores = cosines(n, k, seed)
+    plain = np.exp(scores.numpy() / epsilon)
+    for _ in range(rounds):
+        plain /= plain.sum(0, keepdims=True) * k
+        plain /= plain.sum(1, keepdims=True) * n
+    np.testing.assert_allclose(sinkhorn(scores, epsilon, rounds), n * plain, rtol=1e-6, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(2, 8), st.integers(2, 5), st.integers(0, 1000))
+def test_after_many_rounds_every_cluster_is_equally_full_and_every_item_given_out_once(n, k, seed):
+    shares = sinkhorn(cosines(n, k, seed), 0.5, MANY)
+    torch.testing.assert_close(shares.sum(1), torch.ones(n, dtype=torch.float64))
+    torch.testing.assert_close(shares.sum(0), torch.full((k,), n / k, dtype=torch.float64), rtol=1e-4, atol=1e-6)
+
+
+def test_after_many_rounds_the_shares_are_the_solution_of_the_transport_problem():
+    scores, epsilon = cosines(7, 3), 0.5
+
+    def dual(prices: np.ndarray) -> float:
+        """Of the largest sum of scores plus epsilon times entropy under equally full clusters."""
+        of_items = epsilon * np.log(np.exp((scores.numpy() - prices) / epsilon).sum(1))
+        return float(of_items.sum() + prices.sum() * 7 / 3)
+
+    prices = minimize(dual, np.zeros(3), tol=1e-12).x
+    theirs = torch.softmax((scores - torch.from_numpy(prices)) / epsilon, 1)
+    torch.testing.assert_close(sinkhorn(scores, epsilon, MANY), theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_a_small_epsilon_overflows_nothing():
+    shares = sinkhorn(cosines(6, 3).float(), 1e-4, 3)
+    assert shares.isfinite().all()
+    torch.testing.assert_close(shares.sum(1), torch.ones(6))
+
+
+def test_groups_of_unequal_size_are_not_what_the_pseudo_labels_say():
+    # What `assumes_equal_sizes` stands for: even where the network is sure, a large group is torn apart.
+    groups = torch.tensor([0] * 8 + [1])
+    shares = sinkhorn(one_hot(groups, 2).double(), 0.5, 50)
+    assert float(shares[:8, 1].sum()) > 3
+    assert UNO.assumes_equal_sizes
+
+
+def test_the_loss_is_its_formula_written_with_loops():
+    view, other, labels = cosines(7, 5), cosines(7, 5, seed=1), torch.tensor([2, 0, 1])
+    total = 0.0
+    for outputs, source in ((view, other), (other, view)):
+        pseudo = sinkhorn(source[3:, 3:], 0.05, 3)
+        for i in range(7):
+            target = [0.0] * 5
+            if i < 3:
+                target[int(labels[i])] = 1.0
+            else:
+                target[3:] = pseudo[i - 3].tolist()
+            weights = [math.exp(float(value) / 0.1) for value in outputs[i]]
+            total -= sum(t * math.log(w / sum(weights)) for t, w in zip(target, weights, strict=True)) / 14
+    assert float(swapped_loss(view, other, labels, 3, **SOFT)) == pytest.approx(total)
+
+
+def test_gradients_are_those_of_finite_differences_with_pseudo_labels_held_fixed():
+    view, other, labels = cosines(5, 4).requires_grad_(), cosines(5, 4, seed=1).requires_grad_(), torch.tensor([0, 1])
+    swapped_loss(view, other, labels, 2, **SOFT).backward()
+    pseudo = [sinkhorn(source.detach()[2:, 2:], 0.05, 3) for source in (other, view)]
+
+    def fixed(view: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        parts = [swapped_loss(one, one, labels, 2, **SOFT, told=told) for one, told in zip((view, other), pseudo)]  # noqa: B905
+        return sum(parts) / 2
+
+    for mine, at in ((view, 0), (other, 1)):
+        for place in ((0, 0), (1, 3), (3, 1), (4, 3)):
+            values = []
+            for step in (1e-6, -1e-6):
+                moved = [view.detach().clone(), other.detach().clone()]
+                moved[at][place] += step
+                values.append(float(fixed(*moved)))
+            assert float(mine.grad[place]) == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-4, abs=1e-7)
+
+
+def test_the_oracle_has_its_groups_for_targets():
+    view, labels, told = cosines(4, 4), torch.tensor([0, 1]), torch.eye(2, dtype=torch.float64)
+    all_labels = torch.tensor([0, 1, 2, 3])
+    expected = torch.nn.functional.cross_entropy(view / 0.1, all_labels)
+    assert float(swapped_loss(view, view, labels, 2, **SOFT, told=told)) == pytest.approx(float(expected))
+
+
+def test_many_observations_of_plain_groups_are_all_told_apart():
+    novel = blobs(3, each=60, seed=5)
+    learner = QUICK.fit(KNOWN, Plan(way=3, observations=5))
+    found = learner.discover(novel.images, torch.arange(180)[None], 3, generator()).labels
+    assert score_episodes(novel.labels[None].numpy(), found.numpy()).acc[0] > 0.97
+
+
+def test_known_classes_begin_at_their_means_and_are_learnt_on():
+    learner = QUICK.fit(KNOWN, Plan(way=3, observations=5))
+    points = torch.nn.functional.normalize(learner.embedding(KNOWN.images), dim=1)
+    for number, mean in enumerate(learner.learnt.means):
+        torch.testing.assert_close(mean, points[KNOWN.labels == number].mean(0), rtol=1e-4, atol=1e-5)
+    (model,) = learner.discover(NOVEL.images, bags(1)[0], 3, generator()).models
+    assert not torch.equal(model.known.directions, learner.learnt.means)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon=0: give a number above 0"),
+        ({"epsilon": float("nan")}, "epsilon=nan"),
+        ({"temperature": -0.1}, "temperature=-0.1: give a number above 0"),
+        ({"rounds": 0}, "rounds=0"),
+        ({"known": 0}, "known=0"),
+        ({"hidden": 0}, "hidden=0"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        replace(QUICK, **settings)
