@@ -97,7 +97,6 @@ def pages() -> dict[str, dict[str, str]]:
         },
         "docs/baselines.md": {
             "equal": tables.on_equal_terms(rows_of("equal")),
-            "few": by_setting(rows_of("kmeans", "mp", "mm", "few"), tables.compared),
             "kmeans": tables.kmeans(rows_of("kmeans")),
             "abundant": tables.abundant(rows_of("abundant")),
         },

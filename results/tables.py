@@ -86,14 +86,6 @@ def ablation(find: Find) -> Cells:
     }
 
 
-def compared(find: Find) -> Cells:
-    """Every compared method, a column each."""
-    found = {method: find(method, score="pooled") for method in (*COMPARED, *LATER)}
-    if not any(found.values()):
-        return {}
-    return {"chance": chance(*found.values())} | {title_of(method): spread(line) for method, line in found.items()}
-
-
 def by_setting(rows: Rows, columns: Callable[[Find], Cells]) -> str:
     """A table with a row for each of the paper's eight settings."""
     lines = summarise(rows)

@@ -56,14 +56,6 @@ def test_seeds_become_a_mean_and_a_standard_deviation():
     assert (found["oracle"], found["published, without CATA"]) == ("80.0", "57.9 ± 0.1")
 
 
-def test_few_observations_have_a_column_a_method_and_pooled_scores_alone():
-    rows = [row(0.4, "kcl", score="pooled"), row(0.7, "mp", dataset="svhn", score="pooled"), row(0.1, "mp")]
-    svhn, cifar10 = cells(tables.by_setting(rows, tables.compared))
-    assert cifar10 == {"setting": "CIFAR-10 5-way 5-obs", "chance": "25.0", "KCL": "40.0", "MP": ""}
-    assert (svhn["KCL"], svhn["MP"]) == ("", "70.0")
-    assert tables.by_setting([], tables.compared) == tables.NOT_YET
-
-
 def test_kmeans_of_all_characters_at_once_stands_beside_the_papers_number():
     pooled = {"score": "pooled", "balance": False}
     rows = [row(0.1, "kmeans", "omniglot", 1, **pooled, way=659), row(0.3, "kmeans", "omniglot", 1, **pooled)]
