@@ -17,7 +17,7 @@ def parts(rows: Rows, method: str) -> str:
     if not rows:
         return NOT_YET
     whole, *others = dict.fromkeys(row["config"] for row in rows)
-    table: list[Cells] = [{"": name.replace("-", " ")} for name in ("chance", whole, *others)]
+    table: list[Cells] = [{"": name.removeprefix("small-").replace("-", " ")} for name in ("chance", whole, *others)]
     for dataset in [name for name in BENCHMARKS if any(row["dataset"] == name for row in rows)]:
         title = BENCHMARKS[dataset].title
         mine = [row for row in rows if row["dataset"] == dataset]

@@ -101,7 +101,7 @@ def pages() -> dict[str, dict[str, str]]:
             "abundant": tables.abundant(rows_of("abundant")),
         },
         "docs/results.md": {
-            "coverage": paper_coverage.coverage(rows_of("few", "abundant", "kmeans", "mm", "mp", "medi")),
+            "coverage": paper_coverage.coverage(rows_of("few", "abundant", "kmeans", "mm", "mm-parts", "mp", "medi")),
             "rounded": rounded(),
         },
         "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},

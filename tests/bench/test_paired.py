@@ -63,6 +63,8 @@ def test_differences_are_shown_in_percent_points_with_their_sign():
 
 def test_what_cata_adds_is_found_for_every_setting_that_has_both_samplers():
     one = replace(CATA, observations=1)
-    gains = sampler_gains(rows(RUN, PLAIN_ACC) + rows(CATA, CATA_ACC) + rows(one, CATA_ACC))
+    shorter = [row | {"episodes": 20} for row in rows(replace(CATA, way=3), CATA_ACC)]
+    others = rows(one, CATA_ACC) + shorter + rows(replace(RUN, way=3), PLAIN_ACC)
+    gains = sampler_gains(rows(RUN, PLAIN_ACC) + rows(CATA, CATA_ACC) + others)
     assert gains == {CATA: paired_difference(rows(CATA, CATA_ACC), rows(RUN, PLAIN_ACC))}
     assert f"| cifar10 | 5-way 5-obs | mp/default | honest | {gains[CATA].points()} | 4 |" in render_gains(gains)

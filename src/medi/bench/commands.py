@@ -15,6 +15,7 @@ from medi.errors import Exit, InputError
 from medi.runtime.ray_option import RayCommand
 
 app = typer.Typer(help="Benchmarks: run a grid, choose settings, print tables.", no_args_is_help=True)
+"""Its commands that show results are registered at the end of this file."""
 
 
 @app.command("run", cls=RayCommand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 from statistics import fmean, stdev
@@ -113,7 +113,8 @@ def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
         axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
     else:
         axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", color="#777777", fontsize=9)
-    axes.set_xticks(range(len(bars)), [_label(kind) for kind in bars], rotation=45, ha="right", fontsize=8)
+    labels = [_label(kind, _common_config(bars)) for kind in bars]
+    axes.set_xticks(range(len(bars)), labels, rotation=45, ha="right", fontsize=8)
     axes.tick_params(axis="y", labelsize=8)
     axes.tick_params(axis="x", length=2, pad=1)
     axes.set_ylim(0, 104)
@@ -150,11 +151,17 @@ def _spread(line: Line) -> float | None:
     return None if line.interval is None else 100 * line.interval
 
 
-def _label(kind: Kind) -> str:
+def _label(kind: Kind, common: str | None) -> str:
+    """A bar's name; a preset that all have in common is in the caption."""
     method, config, sampler, mark = kind
-    parts = (config if config != "default" else "", sampler if sampler != "uniform" else "", mark)
+    parts = (config if config not in ("default", common) else "", sampler if sampler != "uniform" else "", mark)
     extra = [part for part in parts if part]
     return " ".join([title_of(method), *extra])
+
+
+def _common_config(kinds: Iterable[Kind]) -> str | None:
+    configs = {config for _, config, _, _ in kinds}
+    return configs.pop() if len(configs) == 1 else None
 
 
 def _observations(count: int | str) -> str:
@@ -169,6 +176,8 @@ def _caption(lines: Sequence[Line], score: str) -> str:
         f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * several}; {_errors(lines)}.",
         "Dotted: chance.",
     ]
+    if (config := _common_config(map(_kind, lines))) not in (None, "default"):
+        sentences.insert(1, f"Preset {config}.")
     told = {line.run.balance for line in lines}
     if told == {True}:
         sentences.append("Every method was told that classes are equally large.")

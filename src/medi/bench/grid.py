@@ -251,6 +251,7 @@ def runs_asked_for(
     if sampler not in SAMPLER_NAMES:
         raise unknown_name("sampler", sampler, SAMPLER_NAMES)
     from medi.methods import method_of
+    from medi.train.schedule import Schedule
 
     grid: dict[str, Any] = {
         "datasets": datasets,
@@ -269,7 +270,9 @@ def runs_asked_for(
         for run in expand(**grid | {"seeds": [0], "regimes": ["honest"]}, balance="off"):
             if FROM in run.changes and run.config in method_of(run.method).presets:
                 raise InputError(f"{run.method} has a preset of that name: give the candidate another one.")
-            config_of(run)
+            schedule = getattr(config_of(run), "schedule", None)
+            if run.sampler is not None and isinstance(schedule, Schedule):
+                schedule.refuse_tasks_by(run.sampler)
     except InputError as error:
         raise InputError(f"{settings.source}: {error}" if settings.source else str(error)) from error
     return expand(**grid, balance=balance)

@@ -17,7 +17,7 @@ TAKEN_APART_ON = ("cifar10", "omniglot")
 def mm_parts(datasets: Sequence[str]) -> tuple[Run, ...]:
     """The runs with one seed, by either sampler where any task is drawn.
 
-    All are told that classes are equally large: the head is not by itself, and would be compared on other terms.
+    All are told that classes are equally large: by its preset, a head is told nothing.
     """
     runs = [
         run

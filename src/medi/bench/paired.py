@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 
 class Difference(NamedTuple):
-    """Mean difference in ACC, half its 95 % interval (Student's t over seeds; None of one seed), number of seeds."""
+    """Mean difference in ACC, half its 95 % interval (Student's t; None with a single seed), number of seeds."""
 
     mean: float
     half_width: float | None
@@ -66,13 +66,16 @@ def _questions(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def sampler_gains(rows: Iterable[Mapping[str, Any]]) -> dict[Run, Difference]:
-    """What CATA's tasks have over uniform ones, by run without its seed, where rows of both are there."""
-    groups: dict[Run, list[Mapping[str, Any]]] = {}
+    """What CATA's tasks have over uniform ones, by run without its seed, where rows of both are there.
+
+    Rows that were scored on other numbers of episodes are not paired.
+    """
+    groups: dict[tuple[Run, int], list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(replace(Run.of_row(dict(row)), seed=0), []).append(row)
+        groups.setdefault((replace(Run.of_row(dict(row)), seed=0), row["episodes"]), []).append(row)
     gains = {
-        run: paired_difference(some, groups.get(replace(run, sampler="uniform"), ()))
-        for run, some in groups.items()
+        run: paired_difference(some, groups.get((replace(run, sampler="uniform"), episodes), ()))
+        for (run, episodes), some in groups.items()
         if run.sampler == "cata"
     }
     return {run: gain for run, gain in gains.items() if gain is not None}

@@ -20,7 +20,7 @@ from medi.bench.run import RESULTS, run_grid
 from medi.bench.tables import render, summarise
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import BENCHMARKS
-from medi.errors import unknown_name
+from medi.errors import InputError, unknown_name
 from medi.methods import METHODS
 from medi.names import SAMPLER_NAMES
 from medi.runtime.files import make_folder, write_atomically
@@ -28,7 +28,7 @@ from medi.runtime.progress import Reporter
 
 DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
 FEW = (5, 1)
-BESIDE = (*COMPARED, *LATER)
+ALL_COMPARED = (*COMPARED, *LATER)
 """Those that the paper compares, and what was published since."""
 _QUARTER = {FROM: "paper", "schedule": {"steps": 5_000, "halve_every": 500}}
 PUBLISHED_MP: Mapping[str, Changes] = {
@@ -37,8 +37,8 @@ PUBLISHED_MP: Mapping[str, Changes] = {
 }
 """The published MP with the squared distance of prototypical networks, and with the plain one that the paper prints.
 
-Both take a quarter of the tasks and halve the rate four times as often: by then the published rate is down to a 32nd of
-its start halfway through, and 160 trainings fit into half an hour of a GPU.
+Both take a quarter of the published tasks and halve the rate four times as often: 160 trainings are many, and halfway
+through the published one its rate is down to a 32nd.
 """
 
 
@@ -50,7 +50,7 @@ class Part:
         name: Of its files.
         runs: Its runs with one seed.
         drawn: The scoring set of its figure; None for a table alone.
-        least_seeds: It is run with more seeds than were asked for, where those are fewer than this.
+        least_seeds: Fewest seeds, even where fewer were asked for.
     """
 
     name: str
@@ -82,7 +82,7 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         return sum((runs([method], sampler, regimes, "episode", **other) for sampler in SAMPLER_NAMES), ())
 
     def few(**told: str) -> tuple[Run, ...]:
-        return runs(BESIDE, "cata", ("honest",), "pooled", **told)
+        return runs(ALL_COMPARED, "cata", ("honest",), "pooled", **told)
 
     published_mp = [
         both_samplers("mp", ("honest", "grouped"), config=config, changes=changes)
@@ -104,7 +104,7 @@ def parts_of(datasets: Sequence[str], abundant: Sequence[str]) -> list[Part]:
         Part("few-observations-unequal", few(sizes="unequal")),
         Part(
             "abundant",
-            runs(BESIDE, "cata", ("honest",), "pooled", **everything)
+            runs(ALL_COMPARED, "cata", ("honest",), "pooled", **everything)
             + runs(["kmeans"], "cata", ("honest",), "pooled", config="features", **everything),
         ),
         Part("records", runs(["medi"], "uniform", REGIMES, "episode")),
@@ -137,13 +137,15 @@ def run_paper(
     Returns:
         The tables and figures.
     """
+    names = [part.name for part in parts_of(datasets, datasets)]
+    if unknown := next((name for name in only if name not in names), None):
+        raise unknown_name("part of the paper", unknown, names)
     abundant = [name for name in datasets if _can_observe_all(load(name, torch.device("cpu")))]
     if left_out := sorted(set(datasets) - set(abundant)):
         reporter.say(f"abundant: no training images of novel classes in {', '.join(left_out)}; left out.")
-    parts = parts_of(datasets, abundant)
-    if unknown := next((name for name in only if name not in [part.name for part in parts]), None):
-        raise unknown_name("part of the paper", unknown, [part.name for part in parts])
-    parts = [part for part in parts if part.name in (only or part.name)]
+    parts = [part for part in parts_of(datasets, abundant) if part.runs and (not only or part.name in only)]
+    if not parts:
+        raise InputError(f"--part {','.join(only)} has nothing on {', '.join(datasets)}: name other --dataset.")
     written: list[Path] = []
     first, most = min(seeds), max(len(seeds), *(part.least_seeds for part in parts))
     of_part = {part.name: range(first, first + max(len(seeds), part.least_seeds)) for part in parts}

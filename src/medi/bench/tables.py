@@ -25,8 +25,8 @@ NOTE = (
     "seed's episodes. balance: the method was told that classes are equally large. ECE: expected calibration error of "
     "its confidence, 0 (as sure as right) to 1. grouped and oracle use "
     "the true groups of the observations. The paper's MP averages the "
-    "observations by true class (grouped), its scoring set is not stated, and its K-means on Omniglot clusters all 659 "
-    "characters at once."
+    "observations by true class (grouped), its scoring set is not stated, and it is not clear "
+    "what its K-means on Omniglot clusters."
 )
 NOTE_ON_ALL = (
     "all-obs: ACC on the test split after observing the whole training split of the novel classes; on Omniglot the "

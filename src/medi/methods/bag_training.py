@@ -1,8 +1,8 @@
 """Learners that train on the observations: a network of its own for every bag.
 
-Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS). What does not depend on the observations
-is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other. Where that is long, it is
-kept as other trainings are, and goes on after an interruption.
+Shared by the published methods of novel class discovery (KCL, MCL, DTC, RS, UNO, SimGCD). What does not depend on the
+observations is trained once, in `fit`; the last stage is repeated for every bag, one bag after the other. Where that is
+long, it is kept as other trainings are, and goes on after an interruption.
 """
 
 from __future__ import annotations

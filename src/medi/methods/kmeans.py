@@ -39,8 +39,9 @@ KMeans.presets = MappingProxyType(
     {
         "default": KMeans(),
         "cpu": KMeans(),
-        # The features that DTC starts from, so that both share a training.
+        # What DTC starts from, so that both share a training.
         "features": KMeans(DTC.presets["default"].pretraining),
         **{f"features-{name}": KMeans(DTC.presets[name].pretraining) for name in ("cifar10", "svhn", "omniglot")},
+        **{f"features-{name}": KMeans(DTC.presets["cpu"].pretraining) for name in ("glyphs", "rules")},
     }
 )

@@ -108,11 +108,10 @@ class MM(Method):
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Algorithm 2: train the start of the inner steps on tasks of known classes, drawn by the plan's sampler."""
         context = plan.context
-        if not self.schedule.steps and plan.sampler != "uniform":
-            raise InputError(f"without steps no task is drawn, by {plan.sampler} or otherwise: leave the sampler out.")
         learnt, watched = hold_out(known, WATCHED_CLASSES, plan.way, context.seed)
         classes = learnt.with_rotations() if self.rotations else learnt
         way = min(plan.way, classes.n_classes)
+        self.schedule.refuse_tasks_by(plan.sampler)
         sampler = plan.make_sampler(classes, way, plan.observations, plan.queries)
         tasks = self.tasks or (16 if plan.way <= 5 else 8)
         model = self._start(classes, plan)

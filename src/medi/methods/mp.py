@@ -78,6 +78,7 @@ class MP(EmbeddingMethod):
         classes = known.with_rotations() if self.rotations else known
         way = min(self.way or plan.way, classes.n_classes)
         observations, queries = self.observations or plan.observations, self.queries or plan.queries
+        self.schedule.refuse_tasks_by(plan.sampler)
         sampler = plan.make_sampler(classes, way, observations, queries)
         tasks = max(1, self.images // (way * (observations + queries)))
         plan = plan if self.augmented else replace(plan, augmentation=Augmentation())

@@ -12,7 +12,7 @@ CHARACTERS_FULL = Pretraining(
 
 
 def characters(steps: int) -> Pretraining:
-    """On Omniglot, both learn from prototypes first; so many steps."""
+    """On Omniglot, all learn from prototypes first; so many steps."""
     return Pretraining("prototypes", "conv4-wide", batch=400, schedule=Schedule(steps))
 
 

@@ -5,9 +5,9 @@ outputs for another view of every image; the entropy of its mean output keeps it
 projection of the features learns to tell images (SimCLR) and known classes (SupCon) apart. Settings that the formulas
 leave open are those of the authors' code (https://github.com/CVMI-Lab/SimGCD).
 
-Three things differ. The network is ours with the dataset's pretraining, theirs a ViT trained by DINO on ImageNet.
-Observations are novel here, while theirs hold known classes too: a novel image's targets are novel classes alone, a
-known one's known classes, and the mean output is that of the novel images over novel classes.
+What differs: our network and pretraining instead of a ViT by DINO; prototypes of known classes begin at class means; it
+is known which images are novel, so that their targets, and the entropy of their mean output, are over novel classes
+alone.
 
 The entropy term is largest for clusters of equal size: **the loss draws towards classes of equal size**, whatever the
 method is told.
@@ -61,7 +61,7 @@ class SimGCD(UnifiedMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.refuse_below(0, "teacher", "sharpest", "contrast", "class_contrast")
+        self.refuse_unless_positive("teacher", "sharpest", "contrast", "class_contrast")
         if not 0 <= self.labelled <= 1:
             raise InputError(f"labelled={self.labelled:g} is no share: give 0 to 1.")
         if self.entropy < 0 or self.warm_up < 0:

@@ -30,7 +30,7 @@ from medi.train.schedule import Schedule
 
 
 def _sgd_stage(epochs: int) -> Stage:
-    """What RS has, too: with fewer than 128 observations rates are smaller."""
+    """RS's length and rates, on another curve: with fewer than 128 observations rates are smaller."""
     schedule = Schedule(1, 0.1, "sgd", decay=1e-4, shape="onecycle")
     return Stage(epochs, batch=128, least_steps=300, enough_items=128, schedule=schedule)
 
@@ -122,17 +122,17 @@ class UnifiedMethod(BagMethod[KnownClasses]):
     augmentation: Augmentation | None = None
 
     def __post_init__(self) -> None:
-        self.refuse_below(0, "temperature")
+        self.refuse_unless_positive("temperature")
         if self.known < 1 or self.hidden < 1 or self.projection < 1:
             raise InputError(
                 f"known={self.known}, hidden={self.hidden}, projection={self.projection}: give at least 1 of each."
             )
 
-    def refuse_below(self, least: float, *names: str) -> None:
-        """Refuse settings that are not above a number."""
+    def refuse_unless_positive(self, *names: str) -> None:
+        """Refuse settings that are not above 0."""
         for name in names:
-            if not (value := getattr(self, name)) > least:
-                raise InputError(f"{name}={value:g}: give a number above {least:g}.")
+            if not (value := getattr(self, name)) > 0:
+                raise InputError(f"{name}={value:g}: give a number above 0.")
 
     def learn(self, known: ImageSet, plan: Plan) -> KnownClasses:
         """The network, trained on known classes, and where these lie."""
@@ -146,7 +146,7 @@ class UnifiedMethod(BagMethod[KnownClasses]):
         return KnownClasses(network, means.clone())
 
     def adapt(self, learnt: KnownClasses, bag: Bag) -> nn.Module:
-        """Train on known images and the bag's, so many of either in each step."""
+        """Train on `known` known images and `stage.batch` of the bag's in each step."""
         known, images = bag.learner.known, bag.images
         augmentation, labelled = self.augmentation or bag.learner.augmentation, _labelled(known)
         schedule = self.stage.schedule_for(len(images))

@@ -6,7 +6,7 @@ that the formulas leave open are those of the authors' code (https://github.com/
 have one, and none that over-clusters.
 
 Sinkhorn's pseudo-labels fill all clusters equally in every step: **the loss assumes classes of equal size**, whatever
-the method is told, and where they are not equal, it is wrong about them.
+the method is told. Where they are not, some items get wrong pseudo-labels.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UNO(UnifiedMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.refuse_below(0, "epsilon")
+        self.refuse_unless_positive("epsilon")
         if self.rounds < 1:
             raise InputError(f"rounds={self.rounds}: Sinkhorn-Knopp takes at least 1.")
 

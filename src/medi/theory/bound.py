@@ -53,7 +53,7 @@ def tasks_needed(epsilon: float, scaled_beta: float, max_loss: float, delta: flo
     """The smallest n whose epsilon(n, scaled_beta / n) is at most epsilon: for a learner with beta = scaled_beta / n.
 
     Such is one that minimises the sum of convex losses, each of them L-Lipschitz, and n lambda / 2 times the squared
-    norm of its weights: leaving out a task moves the loss of no other by more than L^2 / (n lambda).
+    norm of its weights: leaving out a task moves no task's loss by more than L^2 / (n lambda).
 
     Args:
         epsilon: How far the risk on fresh tasks may lie above that on the training tasks.

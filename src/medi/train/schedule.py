@@ -52,6 +52,11 @@ class Schedule:
         if self.rate < 0 or self.decay < 0:
             raise InputError(f"rate={self.rate:g}, decay={self.decay:g}: neither may be negative.")
 
+    def refuse_tasks_by(self, sampler: str) -> None:
+        """Refuse to draw tasks by a sampler that has to be trained first, where there is no step to draw any for."""
+        if not self.steps and sampler != "uniform":
+            raise InputError(f"without steps no task is drawn, by {sampler} or otherwise: leave the sampler out.")
+
     def rate_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
         done = step / self.steps
