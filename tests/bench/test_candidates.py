@@ -162,6 +162,14 @@ def runs(settings: NamedSettings, **changes):
     return runs_asked_for(settings=settings, **(options | changes))
 
 
+def test_a_sampler_that_nothing_is_drawn_by_is_refused_before_any_work(tmp_path):
+    still = {"still": {"pretraining": {"network": "conv4"}, "schedule": {"steps": 0}}}
+    (candidate,) = read_candidates(write(tmp_path / "c.json", still))
+    with pytest.raises(InputError, match="candidate 'still': without steps no task is drawn, by cata"):
+        runs(candidate, sampler="cata")
+    assert len(runs(candidate)) == 1
+
+
 def test_a_candidate_is_a_run_with_its_name_and_its_settings(tmp_path):
     (candidate,) = read_candidates(write(tmp_path / "c.json", {"wide": {"schedule": {"steps": 77}}}))
     (run,) = runs(candidate.changed(["images=9"]))
