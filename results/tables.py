@@ -168,8 +168,7 @@ def kmeans(rows: Rows) -> str:
 def abundant(rows: Rows) -> str:
     """Every compared method with all novel images observed, beside what the paper and the authors report."""
     lines, table = summarise(rows), list[Cells]()
-    kinds = [(method, "default") for method in (*COMPARED, *LATER)]
-    kinds.insert(1, ("kmeans", "features"))
+    kinds = [("kmeans", "features"), *((method, "default") for method in (*COMPARED, *LATER))]
     for dataset in HEADLINE:
         for method, config in kinds:
             line = find_line(lines, dataset, ALL, None, method, config=config, score="pooled")

@@ -26,7 +26,7 @@ from medi.bench.work import RunBatch
 from medi.data.benchmarks import Benchmark
 from medi.errors import InputError
 from medi.methods import Learner, Plan, method_of
-from medi.methods.base import views_for
+from medi.methods.cata_views import views_for
 from medi.runtime import ranks
 from medi.runtime.context import Context
 from medi.runtime.devices import describe_device, wait_for

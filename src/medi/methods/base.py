@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 from medi.data.benchmarks import Benchmark
-from medi.data.facts import BENCHMARKS, QUERIES, Augmentation, Facts
+from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
-from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig, make_sampler
+from medi.methods.cata_views import ViewsConfig, make_sampler, views_for
 from medi.nets.embed import Embedding
 from medi.runtime.context import Context
 from medi.runtime.progress import Reporter
@@ -108,11 +108,6 @@ class Plan:
             augmentation=self.augmentation,
             context=self.context,
         )
-
-
-def views_for(facts: Facts, device: torch.device) -> ViewsConfig:
-    """Settings of CATA's network for a dataset and a device."""
-    return VIEWS_PRESETS["cpu" if facts.small or device.type == "cpu" else "default"]
 
 
 class Assignment(NamedTuple):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medi.data.augment import to_float
-from medi.data.facts import Augmentation
+from medi.data.facts import Augmentation, Facts
 from medi.data.imageset import ImageSet
 from medi.errors import InputError, unknown_name
 from medi.names import SAMPLER_NAMES
@@ -78,6 +78,11 @@ VIEWS_PRESETS: Mapping[str, ViewsConfig] = MappingProxyType(
         ),
     }
 )
+
+
+def views_for(facts: Facts, device: torch.device) -> ViewsConfig:
+    """Settings of CATA's network for a dataset and a device."""
+    return VIEWS_PRESETS["cpu" if facts.small or device.type == "cpu" else "default"]
 
 
 class MultiView(nn.Module):
