@@ -50,6 +50,10 @@ class ImageSet:
         """Number of classes, whether or not every one of them has images."""
         return len(self.class_names)
 
+    def labelled(self) -> Tensor:
+        """Indices of the items whose class is known."""
+        return (self.labels >= 0).nonzero().squeeze(1)
+
     def fingerprint(self) -> str:
         """A short digest of images, labels and names: the same on every device, cheap for large sets."""
         digest = sha256("\n".join(self.class_names).encode())

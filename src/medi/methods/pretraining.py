@@ -96,7 +96,7 @@ def _classes(network: Network, known: ImageSet, config: Pretraining, plan: Plan)
     """Cross-entropy of the known classes."""
     context = plan.context
     model = Classifier(network, linear(network.width, known.n_classes, context))
-    labelled = (known.labels >= 0).nonzero().squeeze(1)
+    labelled = known.labelled()
     with classifier_loss(model) as label_loss:
 
         def loss(generator: torch.Generator) -> Tensor:

@@ -81,7 +81,7 @@ class ReadoutEmbedding(Embedding):
         """Take the statistics of every block from known images."""
         if readout.turned and known.images.ndim != 4:
             raise InputError("only images can be turned: read plain vectors with turned=False.")
-        labelled = (known.labels >= 0).nonzero().squeeze(1)
+        labelled = known.labelled()
         # Evenly over the whole set, whose order is by class or none.
         chosen = labelled[:: -(-len(labelled) // STATISTICS_ITEMS)]
         features = cls(networks, readout, [])._features(known.images[chosen])

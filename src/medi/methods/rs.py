@@ -92,7 +92,7 @@ class RS(BagMethod[Classifier]):
         augmentation = self.augmentation or bag.learner.augmentation
         novel_head = make_head(learnt.network.width, bag.k, self.hidden, bag.context)
         model = TwoHeads(deepcopy(learnt.network), deepcopy(learnt.head), novel_head)
-        schedule, labelled = self.stage.schedule_for(len(images)), _labelled(known)
+        schedule, labelled = self.stage.schedule_for(len(images)), known.labelled()
 
         with replayed(JointLoss(model, self.top)) as joint:
 
@@ -116,7 +116,7 @@ class RS(BagMethod[Classifier]):
         return super().identity(known, plan, **task) | {"first": self.pretraining.identity(known, plan)}
 
     def _learn_known_classes(self, model: Classifier, schedule: Schedule, known: ImageSet, plan: Plan) -> None:
-        context, batch, labelled = plan.context, self.supervised_batch, _labelled(known)
+        context, batch, labelled = plan.context, self.supervised_batch, known.labelled()
         identity = self.pretraining.identity(known, plan) | {"code": self.code, "version": self.version}
         identity |= {"batch": batch, "only_last": self.only_last, "hidden": self.hidden}
         with classifier_loss(model) as label_loss:
@@ -126,11 +126,6 @@ class RS(BagMethod[Classifier]):
                 return label_loss(augment(known.images[items], plan.augmentation, generator), known.labels[items])
 
             train(model, loss, schedule, context, title="last-stage", identity=identity)
-
-
-def _labelled(known: ImageSet) -> Tensor:
-    """Indices of the items whose class is known."""
-    return (known.labels >= 0).nonzero().squeeze(1)
 
 
 def _authors(known: int, consistency: float, ramp: float, augmentation: Augmentation) -> RS:

@@ -137,7 +137,7 @@ class UnifiedMethod(BagMethod[KnownClasses]):
     def learn(self, known: ImageSet, plan: Plan) -> KnownClasses:
         """The network, trained on known classes, and where these lie."""
         network = pretrain(known, replace(plan, augmentation=self.augmentation or plan.augmentation), self.pretraining)
-        labelled = _labelled(known)
+        labelled = known.labelled()
         points = NetworkEmbedding(network)(known.images[labelled])
         means = group_means(functional.normalize(points.float(), dim=-1), known.labels[labelled], known.n_classes)
         if self.only_last:
@@ -148,7 +148,7 @@ class UnifiedMethod(BagMethod[KnownClasses]):
     def adapt(self, learnt: KnownClasses, bag: Bag) -> nn.Module:
         """Train on `known` known images and `stage.batch` of the bag's in each step."""
         known, images = bag.learner.known, bag.images
-        augmentation, labelled = self.augmentation or bag.learner.augmentation, _labelled(known)
+        augmentation, labelled = self.augmentation or bag.learner.augmentation, known.labelled()
         schedule = self.stage.schedule_for(len(images))
         told = None if bag.groups is None else functional.one_hot(bag.groups, bag.k).float()
         model = self.begin(deepcopy(learnt.network), Prototypes(learnt.means), bag)
@@ -189,8 +189,3 @@ def beside(known: Tensor, novel: Tensor) -> Tensor:
     """Rows (a, known classes) over rows (b, k), with zeros where a row has no class: (a + b, known classes + k)."""
     pad = functional.pad
     return torch.cat([pad(known, (0, novel.shape[1])), pad(novel, (known.shape[1], 0))])
-
-
-def _labelled(known: ImageSet) -> Tensor:
-    """Indices of the items whose class is known."""
-    return (known.labels >= 0).nonzero().squeeze(1)
