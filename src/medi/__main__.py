@@ -15,6 +15,9 @@ def main() -> None:
     for name in ("SIGINT", "SIGBREAK"):  # Windows has Ctrl-Break too, the only one that another program can send
         if number := getattr(signal, name, None):
             signal.signal(number, _interrupt)
+    from medi.runtime.system import keep_freed_memory
+
+    keep_freed_memory()
     from medi.cli import run
 
     run()

@@ -16,6 +16,7 @@ from medi.bench.datasets import load_dataset
 from medi.bench.grid import Run
 from medi.data.benchmarks import Benchmark
 from medi.runtime.progress import Reporter, Silent
+from medi.runtime.system import keep_freed_memory
 from medi.runtime.workers import answer, serve
 
 WORKER = (sys.executable, "-m", "medi.bench.work")
@@ -79,4 +80,5 @@ def _loaded(name: str, device: str) -> Benchmark:
 
 
 if __name__ == "__main__":
+    keep_freed_memory()
     serve(do)
