@@ -22,7 +22,7 @@ BUSY_SECONDS = 5.0
 BUSY_PAUSE = 0.05
 WINDOWS_PATH = 260
 """Characters from which on Windows refuses a path, unless it was told to allow long ones."""
-KEPT_MEMORY = 512 * 2**20
+KEPT_MEMORY = 256 * 2**20
 """So many bytes of freed memory a process keeps for its next tensors."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _WINDOWS_FAILURE = 0xC0000000
