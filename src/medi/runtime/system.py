@@ -36,12 +36,14 @@ def keep_freed_memory() -> bool:
     By itself glibc hands the memory of large tensors back to the system as soon as they are freed. The system then
     clears every page of the next one, which can take a third of the time of a small training on a CPU.
     """
-    if sys.platform != "linux":
-        return False
-    import ctypes
+    if sys.platform == "linux":
+        import ctypes
 
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all(mallopt(what, KEPT_MEMORY) for what in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD))
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        settings = (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD)
+        return mallopt is not None and all(mallopt(setting, KEPT_MEMORY) for setting in settings)
+    else:
+        return False
 
 
 @contextmanager
