@@ -53,6 +53,14 @@ def test_bars_are_means_over_seeds_of_the_scores_asked_for_in_the_order_of_metho
     assert heights(panels(score="episode")["Glyphs, 5 observations"]) == pytest.approx([10])
 
 
+def test_a_panel_has_one_number_of_classes_and_the_caption_names_the_other():
+    rows = [*ROWS, row(0.05, way=40), row(0.05, way=40, seed=1)]
+    assert heights(panels(rows)["Glyphs, 5 observations"]) == pytest.approx([50, 70])
+    caption = " ".join(draw_comparison(rows, "pooled").get_supxlabel().split())
+    assert caption.endswith("Not drawn: glyphs 40-way.")
+    assert "Not drawn" not in draw_comparison(ROWS, "pooled").get_supxlabel()
+
+
 def error_bar(rows) -> list[float] | None:
     (axes,) = draw_comparison(rows, "pooled").axes
     errors = [box for box in axes.containers if isinstance(box, ErrorbarContainer)]

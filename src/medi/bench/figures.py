@@ -57,12 +57,14 @@ def draw_comparison(
         if sampler not in samplers:
             raise unknown_name("sampler in these results", sampler, sorted(samplers))
         rows = [row for row in rows if row["sampler"] in (None, sampler)]
-    lines = {
-        ((line.run.dataset, line.run.observations), _kind(line)): line
+    wanted = [
+        line
         for line in summarise(rows)
         if (line.run.regime, line.run.score, line.run.sizes) == (REGIME, score, sizes)
         and balance in (None, line.run.balance)
-    }
+    ]
+    drawn, left_out = _of_one_way(wanted)
+    lines = {(_panel(line), _kind(line)): line for line in drawn}
     if not lines:
         told = "" if balance is None else f" --balance {'on' if balance else 'off'}"
         options = f"--score {score} --sizes {sizes}{told}"
@@ -81,7 +83,8 @@ def draw_comparison(
             title = BENCHMARKS[dataset].title if dataset in BENCHMARKS else Path(dataset).name
             axes.set_title(f"{title}, {_observations(count)}", fontsize=10)
         row[0].set_ylabel("ACC, %")
-    figure.supxlabel(fill(_caption(list(lines.values()), score), int(15 * width)), fontsize=8)
+    caption = " ".join([_caption(drawn, score), *(f"Not drawn: {one}." for one in left_out)])
+    figure.supxlabel(fill(caption, int(15 * width)), fontsize=8)
     return figure
 
 
@@ -131,6 +134,25 @@ def _draw_bar(axes: Axes, place: int, colour: str, line: Line) -> None:
     # At the foot of the bar: above it, a number may stand beside an oracle that it is not.
     dark = height > 8 and sum(to_rgb(colour)) < 1.5
     axes.text(place, 2, f"{height:.0f}", ha="center", va="bottom", fontsize=8, color="white" if dark else "black")
+
+
+def _panel(line: Line) -> Panel:
+    return line.run.dataset, line.run.observations
+
+
+def _of_one_way(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
+    """The lines that can share panels, and what is left out: bars side by side must have been asked the same.
+
+    Of several numbers of classes in a panel, the dataset's own is drawn, or else the smallest.
+    """
+    ways: dict[Panel, set[int]] = {}
+    for line in lines:
+        ways.setdefault(_panel(line), set()).add(line.run.way)
+    own = {panel: BENCHMARKS[panel[0]].way if panel[0] in BENCHMARKS else None for panel in ways}
+    chosen = {panel: own[panel] if own[panel] in found else min(found) for panel, found in ways.items()}
+    drawn = [line for line in lines if line.run.way == chosen[_panel(line)]]
+    others = {f"{line.run.dataset} {line.run.way}-way": None for line in lines if line.run.way != chosen[_panel(line)]}
+    return drawn, list(others)
 
 
 def _kind(line: Line) -> Kind:

@@ -34,7 +34,7 @@ def keep_freed_memory() -> bool:
     """Let this process use freed memory again, where its C library is glibc; True where that was arranged.
 
     By itself glibc hands the memory of large tensors back to the system as soon as they are freed. The system then
-    clears every page of the next one, which can take a third of the time of a small training on a CPU.
+    clears every page of the next one, which can take much of the time of a small training on a CPU.
     """
     if sys.platform == "linux":
         import ctypes
