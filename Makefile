@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test test-slow test-encoders lint docs results format release-check clean
 
 demo: $(VENV)/.ready
-	$(BIN)/medi demo --out demo
+	$(BIN)/medi demo --method mp --out demo
 
 test: $(VENV)/.ready
 	$(BIN)/pytest --numprocesses auto -m "not slow"
@@ -20,13 +20,13 @@ test-encoders:
 	$(PYTHON) -m venv build/encoders
 	build/encoders/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--editable ".[dev,timm,open_clip,transformers]"
-	build/encoders/bin/pytest tests/photos/test_hub_encoders.py
+	build/encoders/bin/pytest tests/hubs
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --platform win32 src/medi/runtime
+	$(BIN)/mypy --platform win32 src/medi/core
 	$(BIN)/lint-imports --no-cache
 
 # The site: open build/site/index.html.

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.cluster import DBSCAN, HDBSCAN, KMeans
 from sklearn.metrics import pairwise_distances, silhouette_score
-from torch import Tensor
 
-from medi.cluster.posterior import ALONE
-from medi.cluster.ward import ward
-from medi.data.imageset import ImageSet
-from medi.discovery.discover import DiscoveryConfig
-from medi.discovery.held_out import WHITENED, fit, make_splits
+from medi.core.workplace import Workplace
+from medi.data.items import Items
+from medi.discover.candidates import WHITENED, Fitter
+from medi.discover.choice import make_splits
+from medi.discover.config import DiscoveryConfig
+from medi.grouping.engine import ALONE
+from medi.grouping.representation import Representation
+from medi.grouping.ward import ward
 from medi.metrics import acc
-from medi.runtime.context import Context
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Cut = Callable[[int], Ints]
 """Labels of so many groups."""
 
-CONFIG = DiscoveryConfig(method="kmeans")
-"""Names the whitened features; nothing is trained."""
+NAME = f"{DiscoveryConfig().features}{WHITENED}"
+"""Of the whitened features."""
 STARTS, SCAN_STARTS = 10, 4
 """Starts of k-means, of which the best counts; at each number, where many are tried."""
 TOOL_DISTANCE, TOOL_PHOTOS = 0.5, 3
@@ -52,15 +52,15 @@ class Question:
         seed: Of whatever is random.
     """
 
-    known: ImageSet
-    pool: Tensor
+    known: Items
+    pool: Floats
     number: int
     seed: int
 
     @property
     def raw(self) -> Floats:
         """The features as they are, (n, d)."""
-        return self.pool.double().numpy()
+        return self.pool.astype(np.float64)
 
     @property
     def unit(self) -> Floats:
@@ -69,8 +69,18 @@ class Question:
 
     def whitened(self) -> tuple[Floats, Floats]:
         """Known items and the pool in features where directions in which a known class varies count for less."""
-        represent = fit(f"{CONFIG.features}{WHITENED}", self.known, CONFIG, Context(seed=self.seed))
-        return represent(self.known.images).double().numpy(), represent(self.pool).double().numpy()
+        represent = fit_whitened(self.known, self.seed)
+        return represent(self.known.values), represent(self.pool)
+
+
+def fitter(seed: int) -> Fitter:
+    """Fits representations to known classes, without any training."""
+    return Fitter(DiscoveryConfig(), None, Workplace(seed=seed))
+
+
+def fit_whitened(known: Items, seed: int) -> Representation:
+    """Features where directions in which a known class varies count for less."""
+    return fitter(seed).fit(NAME, known)
 
 
 def kmeans(points: Floats, k: int, seed: int, starts: int = STARTS) -> Ints:
@@ -80,7 +90,7 @@ def kmeans(points: Floats, k: int, seed: int, starts: int = STARTS) -> Ints:
 
 def ward_cut(points: Floats) -> Cut:
     """Ward's method at any number of groups."""
-    return ward(torch.from_numpy(points)).cut
+    return ward(points).cut
 
 
 def by_silhouette(points: Floats, cut: Cut) -> Ints:
@@ -121,9 +131,9 @@ def tuned_photo_tool(question: Question) -> Ints:
     return photo_tool(question.raw, *max(tried, key=score))
 
 
-def known_bags(known: ImageSet, generator: np.random.Generator) -> Iterable[tuple[Floats, Ints]]:
+def known_bags(known: Items, generator: np.random.Generator) -> Iterable[tuple[Floats, Ints]]:
     """Bags of up to `BAG_CLASSES` known classes, 1 to `BAG_ITEMS` photos of each, and their classes."""
-    values, labels = known.images.double().numpy(), known.labels.numpy()
+    values, labels = known.values.astype(np.float64), known.labels
     for _ in range(BAGS):
         classes = generator.permutation(known.n_classes)[:BAG_CLASSES]
         picked = [
@@ -140,7 +150,7 @@ def classifier_first(question: Question) -> Ints:
     theirs is kept.
     """
     taught, points = question.whitened()
-    nearest, distance = nearest_mean(taught, question.known.labels.numpy(), points)
+    nearest, distance = nearest_mean(taught, question.known.labels, points)
     labels = np.where(distance <= known_distance(question.known, question.seed), -2 - nearest, ALONE)
     novel = labels == ALONE
     if novel.any():
@@ -148,16 +158,16 @@ def classifier_first(question: Question) -> Ints:
     return labels
 
 
-def known_distance(known: ImageSet, seed: int) -> float:
+def known_distance(known: Items, seed: int) -> float:
     """The distance to the nearest mean below which a photo is called known."""
     belongs, away = [], []
-    for split in make_splits(known, CONFIG, Context(seed=seed)):
-        represent = split.candidates.all[f"{CONFIG.features}{WHITENED}"]
-        means = represent(split.learnt_from.images).double().numpy(), split.learnt_from.labels.numpy()
+    for split in make_splits(known, fitter(seed)):
+        represent = split.candidates.all[NAME]
+        taught = represent(split.learnt_from.values), split.learnt_from.labels
         for items, mine in ((split.kept_back, True), (split.held_out, False)):
-            nearest, distance = nearest_mean(*means, represent(items.images).double().numpy())
+            nearest, distance = nearest_mean(*taught, represent(items.values))
             away.append(distance)
-            belongs.append((nearest == items.labels.numpy()) & mine)
+            belongs.append((nearest == items.labels) & mine)
     return best_threshold(np.concatenate(away), np.concatenate(belongs))
 
 

@@ -14,11 +14,11 @@ from time import perf_counter
 import torch
 from script import Parser, run, write_json
 
-from medi.cluster.balanced import balanced_kmeans
-from medi.cluster.free import free_kmeans
-from medi.cluster.kmeans import describe, kmeans
+from medi.kmeans.balanced import balanced_kmeans
+from medi.kmeans.free import free_kmeans
+from medi.kmeans.kmeans import describe, kmeans
 from medi.metrics import score_episodes
-from medi.runtime.devices import describe_device
+from medi.nn.devices import describe_device
 
 EPISODES, POINTS = 200, 5
 SEARCHES = {

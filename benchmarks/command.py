@@ -1,4 +1,4 @@
-"""`medi` in a process of its own, and what that took: for `discover.py` and `pool.py`. Linux only.
+"""`medi` in a process of its own, and what that took: for `pool.py`, `reading.py` and `review.py`. Linux only.
 
 Peak memory is VmHWM, which begins anew with a program. ru_maxrss does not: it is never below that of the process that
 started the program, and a benchmark has torch and a dataset in its memory.
@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 MEASURE = """
 import json, resource, sys, time
@@ -44,3 +46,11 @@ def run_medi(*words: object, environment: Mapping[str, str]) -> dict[str, float]
         raise RuntimeError(f"medi {' '.join(map(str, words))} ended with {done.returncode}:\n{done.stderr}")
     figures: dict[str, float] = json.loads(done.stderr.splitlines()[-1])
     return figures | {"load before": load}
+
+
+def discover(known: Path, novel: Path, out: Path, *words: object, environment: Mapping[str, str]) -> dict[str, Any]:
+    """What `medi discover` took, the seconds of its parts, and the groups that it found."""
+    folders = ("--known", known, "--novel", novel, "--out", out)
+    figures = run_medi("discover", *folders, *words, environment=environment)
+    facts = json.loads((out / "discovery.json").read_text())
+    return figures | {"parts": facts["seconds"], "groups": facts["n_classes"]}

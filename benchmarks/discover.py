@@ -8,49 +8,48 @@ novel classes of 5 items, or of 1 to 10. Three pools are grouped: `only` the nov
 all; the same without saying so (`pure`); and `mixed`, with as many items of known classes and up to 10 one-offs.
 
 One row a draw and pool: the number of groups and its interval, ACC with the number found and given, ACC of Ward's
-method on whitened features, calibration, what was found of known classes, one-offs, and further items. The engine of an
-earlier commit runs on the same draws (`--earlier COMMIT`, taken out of git; empty to leave it out). Rows that are there
-already are not made again. `results/render.py` makes the tables.
+method on whitened features, calibration, what was found of known classes, one-offs, and further items. Rows that are
+there already are not made again. `results/render.py` makes the tables.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
-from discover_draws import Draw, Source, draw, sources
+from alternatives import fit_whitened
+from discover_draws import Draw, Source, add_arguments, draw, read_sets, sources
 from numpy.typing import NDArray
-from script import Parser, positive, run, some_of
+from scipy.optimize import linear_sum_assignment
+from script import Parser, run
 
 from medi.bench.run import describe_run
-from medi.cluster.ward import ward
-from medi.discovery.canonical import in_order, unique_items
-from medi.discovery.discover import DiscoveryConfig, Found, find_groups, recogniser_of
-from medi.discovery.grouping import Wanted, right_lines
-from medi.discovery.held_out import WHITENED, fit
-from medi.discovery.learning import Learnt, learn
+from medi.core.files import append_to_journal, make_folder, read_journal
+from medi.core.machine import one_thread
+from medi.core.workplace import Workplace
+from medi.discover.config import DiscoveryConfig
+from medi.discover.learning import learn
+from medi.discover.pipeline import GroupedPool, group_pool
+from medi.grouping.copies import in_order
+from medi.grouping.lines import right_lines
+from medi.grouping.recogniser import Recogniser
+from medi.grouping.ward import ward
 from medi.metrics import acc
-from medi.runtime.context import Context
-from medi.runtime.files import append_to_journal, make_folder, read_journal
-from medi.runtime.progress import Reporter
 
-SETS = ["cifar100", "omniglot", "glyphs", "digits"]
 POOLS = ("only", "pure", "mixed")
-OURS, EARLIER = "medi", "a24c678"
+ENGINE = "medi"
+"""Rows of an earlier engine have the name of its commit."""
 BINS = 10
 """Bins of confidence; a row has how many lines are in each, their confidence and how many are right."""
-NONE_RATES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
-CONFIG = DiscoveryConfig(method="kmeans")
-"""Without a projector, which takes longest and is nearly never kept: other methods differ in nothing else."""
+NONE_RATES = (None, 0.0, 0.02, 0.05, 0.1, 0.2, 0.3)
+"""None for the likeliest answer, the default."""
+CONFIG = DiscoveryConfig()
 
 
 def cases(source: Source) -> Iterator[int]:
@@ -76,16 +75,16 @@ def novel_acc(problem: Draw, labels: NDArray[np.int64]) -> float:
     return acc(problem.truth[mine], found)
 
 
-def score(problem: Draw, found: Found, learnt: Learnt, place: NDArray[np.int64]) -> dict[str, Any]:
+def score(problem: Draw, found: GroupedPool) -> dict[str, Any]:
     """One pool, grouped."""
-    labels, confidence = found.grouped.labels[place], found.confidence[place]
+    labels, confidence, count = found.labels, found.confidence, found.count
     truth, known = problem.truth, problem.truth < 0
     sizes = np.bincount(truth[~known])
     right = right_lines(truth, labels)
     row: dict[str, Any] = {
-        "k": found.count.k,
-        "low": found.count.low,
-        "high": found.count.high,
+        "k": count.k,
+        "low": count.low,
+        "high": count.high,
         "acc": novel_acc(problem, labels),
         "expected": float(confidence.mean()),
         "right": float(right.mean()),
@@ -98,12 +97,11 @@ def score(problem: Draw, found: Found, learnt: Learnt, place: NDArray[np.int64])
         row["novel called known"] = float((labels[mine] <= -2).mean())
     if problem.one_off.any():
         row["one-offs not called known"] = float((labels[problem.one_off] >= -1).mean())
-    return row | recognition(problem, found, learnt, labels)
+    return row | recognition(problem, found.recogniser, labels)
 
 
-def recognition(problem: Draw, found: Found, learnt: Learnt, labels: NDArray[np.int64]) -> dict[str, Any]:
-    """Further items of the novel classes, and strangers, by the rate at which belonging items may be called none."""
-    recogniser = recogniser_of(found, learnt)
+def recognition(problem: Draw, recogniser: Recogniser, labels: NDArray[np.int64]) -> dict[str, Any]:
+    """Further items of the novel classes, and strangers: the likeliest answers, and those at each rate."""
     items, classes = problem.further
     group_of = {c: g for g, c in enumerate(_majorities(problem.truth, labels)) if c >= 0}
     rates = {}
@@ -112,7 +110,7 @@ def recognition(problem: Draw, found: Found, learnt: Learnt, labels: NDArray[np.
         pairs = zip(answers, classes.tolist(), strict=True)
         rightly = [answer.kind == "novel" and int(answer.label) == group_of.get(c, -1) for answer, c in pairs]
         strange = recogniser.recognise(problem.strangers, rate)
-        rates[str(rate)] = {
+        rates["likeliest" if rate is None else str(rate)] = {
             "recognised": float(np.mean(rightly)),
             "called none": float(np.mean([a.kind == "none" for a in answers])),
             "strangers found out": float(np.mean([a.kind == "none" for a in strange])) if strange else None,
@@ -122,8 +120,6 @@ def recognition(problem: Draw, found: Found, learnt: Learnt, labels: NDArray[np.
 
 def _majorities(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> list[int]:
     """The class that each group is matched with, -1 for none."""
-    from scipy.optimize import linear_sum_assignment
-
     both = (labels >= 0) & (truth >= 0)
     table = np.zeros((labels.max(initial=-1) + 1, truth.max() + 1))
     np.add.at(table, (labels[both], truth[both]), 1)
@@ -136,96 +132,47 @@ def _majorities(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> list[int
 
 def measure(problem: Draw, mixed: Draw, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """The three pools of one draw; `problem` is the pure one."""
-    context = Context(seed=seed)
     start = perf_counter()
-    learnt = learn(in_order(problem.known), problem.pool, CONFIG, context)
+    learnt = learn(in_order(problem.known), problem.pool, CONFIG, Workplace(seed=seed))
     learning = perf_counter() - start
     for pool in POOLS:
         one = mixed if pool == "mixed" else problem
         start = perf_counter()
-        items, copies, place = unique_items(one.pool)
-        found = find_groups(learnt, items, copies, Wanted(None, pool == "only"), context)
-        row = score(one, found, learnt, place) | {"seconds": learning + perf_counter() - start}
+        config = replace(CONFIG, only_novel=pool == "only")
+        row = score(one, group_pool(learnt, one.pool, config)) | {"seconds": learning + perf_counter() - start}
         if pool == "only":
-            given = find_groups(learnt, items, copies, Wanted(len(np.unique(one.truth)), True), context)
-            row["acc given"] = novel_acc(one, given.grouped.labels[place])
-            white = fit(f"{CONFIG.features}{WHITENED}", learnt.known, CONFIG, context)
-            row["acc whitened Ward"] = acc(one.truth, ward(white(one.pool)).cut(len(np.unique(one.truth))))
+            number = len(np.unique(one.truth))
+            row["acc given"] = novel_acc(one, group_pool(learnt, one.pool, replace(config, classes=number)).labels)
+            row["acc whitened Ward"] = acc(one.truth, ward(fit_whitened(learnt.known, seed)(one.pool)).cut(number))
             row["representation"] = learnt.representation.name
         yield pool, row
 
 
-def earlier(commit: str, problems: list[tuple[str, Draw]], folder: Path) -> dict[str, dict[str, Any]]:
-    """What the engine of an earlier commit makes of the same draws, by name."""
-    archive = subprocess.run(["git", "archive", commit, "src"], check=True, capture_output=True).stdout
-    subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
-    for number, (_, one) in enumerate(problems):
-        np.savez(folder / f"{number}.npz", known=one.known.images, labels=one.known.labels, pool=one.pool)
-    script = Path(__file__).with_name("earlier_engine.py")
-    environment = os.environ | {"PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, script, folder, str(len(problems))]
-    output = subprocess.run(command, check=True, capture_output=True, env=environment, text=True).stdout
-    answers = {}
-    for (name, one), line in zip(problems, output.splitlines(), strict=True):
-        answer = json.loads(line)
-        labels, confidence = np.array(answer.pop("labels")), np.array(answer.pop("confidence"))
-        right = right_lines(one.truth, labels)
-        sizes = np.bincount(one.truth[one.truth >= 0])
-        answers[name] = answer | {
-            "acc": novel_acc(one, labels),
-            "expected": float(confidence.mean()),
-            "right": float(right.mean()),
-            "bins": bins(confidence, right),
-            "classes": int((sizes > 0).sum()) if name == "only" else int((sizes > 1).sum()),
-        }
-    return answers
-
-
-def compare(source: Source, case: dict[str, Any], engines: list[str]) -> Iterator[dict[str, Any]]:
+def compare(source: Source, case: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of one draw."""
     seed, groups, unequal = case["draw"], case["groups"], case["sizes"] == "unequal"
-    pure = draw(source, seed, groups, unequal=unequal, mixed=False)
-    mixed = draw(source, seed, groups, unequal=unequal, mixed=True)
-    for engine in engines:
-        if engine == OURS:
-            found = dict(measure(pure, mixed, seed))
-        else:
-            with TemporaryDirectory() as folder:
-                found = earlier(engine, [("only", pure), ("mixed", mixed)], Path(folder))
-        for pool, row in found.items():
-            yield case | {"engine": engine, "pool": pool} | row
+    pure, mixed = (draw(source, seed, groups, unequal=unequal, mixed=mixed) for mixed in (False, True))
+    for pool, row in measure(pure, mixed, seed):
+        yield case | {"engine": ENGINE, "pool": pool} | row
 
 
 def main(parser: Parser) -> None:
     """Draw, group, compare."""
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--photos", type=Path, help="folder of photos, one subfolder a class")
-    parser.add_argument("--sets", type=str, default=None, help="names of sets, with commas; all unless given")
-    parser.add_argument("--draws", type=positive, default=20)
-    parser.add_argument("--first", type=int, default=0, help="the first draw")
-    parser.add_argument("--earlier", default=EARLIER)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+    options = add_arguments(parser, draws=20, first=0).parse_args()
+    read = read_sets(sources, options)
     make_folder(options.out.parent)
-    reporter = Reporter()
-    available = sources(options.photos, reporter)
-    wanted = some_of(list(available))(options.sets) if options.sets else list(available)
     rows = read_journal(options.out) if options.out.exists() else []
-    done = {(row["set"], row["groups"], row["sizes"], row["draw"], row["engine"]) for row in rows}
-    engines = [OURS, *filter(None, [options.earlier])]
-    facts = describe_run(torch.device("cpu"))
-    read = {name: available[name]() for name in wanted}
-    for seed in range(options.first, options.first + options.draws):
-        for name, source in read.items():
-            for sizes in ("equal", "unequal"):
-                for groups in cases(source):
+    done = {(row["set"], row["groups"], row["sizes"], row["draw"]) for row in rows if row["engine"] == ENGINE}
+    with one_thread():
+        facts = describe_run(torch.device("cpu"))
+        for seed in range(options.first, options.first + options.draws):
+            for name, source in read.items():
+                for sizes, groups in product(("equal", "unequal"), cases(source)):
                     case = {"set": name, "groups": groups, "sizes": sizes, "draw": seed}
-                    todo = [engine for engine in engines if (*case.values(), engine) not in done]
-                    for row in compare(source, case, todo):
+                    for row in compare(source, case) if tuple(case.values()) not in done else ():
                         append_to_journal(options.out, row | facts)
-                        print(
-                            *case.values(), *(row[key] for key in ("engine", "pool", "classes", "k", "acc")), flush=True
-                        )
+                        print(*case.values(), *(row[key] for key in ("pool", "classes", "k", "acc")), flush=True)
 
 
 if __name__ == "__main__":

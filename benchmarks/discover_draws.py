@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +11,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from script import Parser, positive, some_of
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
+from medi.core.progress import Reporter
 from medi.data.benchmarks import load
-from medi.data.imageset import ImageSet
+from medi.data.items import Items
 from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import read_photos
-from medi.photos.encoders import DEFAULT, Encoder, load_encoder
+from medi.photos.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from medi.photos.folders import class_of, find_photos
-from medi.runtime.progress import Reporter
 
 KNOWN_CLASSES, KNOWN_ITEMS, FURTHER, ONE_OFFS = 20, 20, 10, 10
 """Known classes and the most items of each; further items of a novel class to be recognised; most one-offs."""
@@ -40,6 +42,10 @@ class Source:
     shared: bool
 
 
+Sources = dict[str, Callable[[], Source]]
+"""How each set is read."""
+
+
 @dataclass(frozen=True)
 class Draw:
     """One problem.
@@ -53,12 +59,12 @@ class Draw:
         strangers: Items of classes that are nowhere in the draw.
     """
 
-    known: ImageSet
-    pool: Tensor
+    known: Items
+    pool: NDArray[np.float32]
     truth: NDArray[np.int64]
     one_off: NDArray[np.bool_]
-    further: tuple[Tensor, NDArray[np.int64]]
-    strangers: Tensor
+    further: tuple[NDArray[np.float32], NDArray[np.int64]]
+    strangers: NDArray[np.float32]
 
 
 def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool, largest: int | None = None) -> Draw:
@@ -75,9 +81,9 @@ def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool, 
             items of all known classes.
     """
     generator = np.random.default_rng(seed)
-    names = generator.permutation(np.unique(source.known_labels))
-    known_classes = min(KNOWN_CLASSES, len(names) // 2 if source.shared else len(names))
-    old, rest = names[:known_classes], names[known_classes:]
+    classes = generator.permutation(np.unique(source.known_labels))
+    known_classes = min(KNOWN_CLASSES, len(classes) // 2 if source.shared else len(classes))
+    old, rest = classes[:known_classes], classes[known_classes:]
     if not source.shared:
         rest = generator.permutation(np.unique(source.novel_labels))
     new, spare = rest[:groups], rest[groups:]
@@ -111,38 +117,34 @@ def draw(source: Source, seed: int, groups: int, *, unequal: bool, mixed: bool, 
             one_off.append(np.array([True]))
     order = generator.permutation(sum(map(len, pool)))
     labels = np.repeat(np.arange(known_classes), each)
-    known = ImageSet(
-        torch.from_numpy(np.concatenate([some[:each] for some in mine])),
-        torch.from_numpy(labels),
-        tuple(f"known {c}" for c in range(known_classes)),
-    )
+    names = tuple(f"known {c}" for c in range(known_classes))
     further = [some[size : size + FURTHER] for some, size in zip(novel, sizes, strict=True)]
     strange = [some[1:2] for some in others[ONE_OFFS:]] or [some[1:2] for some in others]
     return Draw(
-        known,
-        torch.from_numpy(np.concatenate(pool)[order]),
+        Items(np.concatenate([some[:each] for some in mine]), labels, names),
+        np.concatenate(pool)[order],
         np.concatenate(truth)[order],
         np.concatenate(one_off)[order],
         (
-            torch.from_numpy(np.concatenate(further)),
+            np.concatenate(further),
             np.concatenate([np.full(len(part), number) for number, part in enumerate(further)]),
         ),
-        torch.from_numpy(np.concatenate(strange) if strange else source.novel[:0]),
+        np.concatenate(strange) if strange else source.novel[:0],
     )
 
 
 def photo_folder(root: Path, reporter: Reporter) -> Source:
     """Photos in class folders, by the default encoder."""
-    found, encoder = find_photos(root, "--photos"), load_encoder(DEFAULT, torch.device("cpu"))
-    read = read_photos(root, found.paths, encoder, PhotoCache(encoder.identity, reporter), reporter)
+    found, encoder = find_photos(root, "--photos"), load_encoder(DEFAULT_ENCODER, "cpu")
+    read = read_photos(found, encoder, PhotoCache(encoder.identity, reporter), reporter)
     names = [class_of(path) or "" for path in read.paths]
     labels = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return _shared(read.arrays.numpy(), labels)
+    return _shared(read.arrays, labels)
 
 
 def encoded(name: str, known_each: int, novel_each: int, reporter: Reporter) -> Source:
     """A benchmark's images, enlarged for the default encoder."""
-    benchmark, encoder = load(name), load_encoder(DEFAULT, torch.device("cpu"))
+    benchmark, encoder = load(name), load_encoder(DEFAULT_ENCODER, "cpu")
     parts = []
     for images, each in ((benchmark.known, known_each), (benchmark.novel, novel_each)):
         classes = np.random.default_rng(0).permutation(images.n_classes)[:CLASSES_READ].tolist()
@@ -170,9 +172,9 @@ def digits() -> Source:
     return _shared(values.astype(np.float32), labels.astype(np.int64))
 
 
-def sources(photos: Path | None, reporter: Reporter) -> dict[str, Callable[[], Source]]:
+def sources(photos: Path | None, reporter: Reporter) -> Sources:
     """How each set is read."""
-    found: dict[str, Callable[[], Source]] = {}
+    found: Sources = {}
     if photos is not None:
         found[photos.name] = lambda: photo_folder(photos, reporter)
     return found | {
@@ -183,6 +185,22 @@ def sources(photos: Path | None, reporter: Reporter) -> dict[str, Callable[[], S
     }
 
 
+def add_arguments(parser: Parser, draws: int, first: int) -> Parser:
+    """What is drawn from, and how often."""
+    parser.add_argument("--photos", type=Path, help="folder of photos, one subfolder a class")
+    parser.add_argument("--sets", help="names of sets, with commas; all unless given")
+    parser.add_argument("--draws", type=positive, default=draws, help="draws of each case")
+    parser.add_argument("--first", type=int, default=first, help="number of the first draw")
+    return parser
+
+
+def read_sets(sources: Callable[[Path | None, Reporter], Sources], options: Namespace) -> dict[str, Source]:
+    """The sets that are asked for."""
+    available = sources(options.photos, Reporter())
+    names = some_of(list(available))(options.sets) if options.sets else list(available)
+    return {name: available[name]() for name in names}
+
+
 def _shared(values: NDArray[np.float32], labels: NDArray[np.int64]) -> Source:
     return Source(values, labels, values, labels, shared=True)
 
@@ -191,16 +209,16 @@ def _encode(images: Tensor, encoder: Encoder, reporter: Reporter) -> NDArray[np.
     features = []
     with reporter.track("encoding", len(images)) as tick:
         for start in range(0, len(images), 32):
-            enlarged = torch.stack([_enlarged(image, encoder.cut.side) for image in images[start : start + 32]])
+            enlarged = np.stack([_enlarged(image, encoder.cut.side) for image in images[start : start + 32]])
             features.append(encoder.encode(enlarged))
             tick(start)
-    return torch.cat(features).numpy()
+    return np.concatenate(features)
 
 
-def _enlarged(image: Tensor, side: int) -> Tensor:
+def _enlarged(image: Tensor, side: int) -> NDArray[np.uint8]:
     """A square colour image (3, side, side) of a small one; ink is dark on white."""
     pixels = image.permute(1, 2, 0).numpy()
     if pixels.shape[2] == 1:
         pixels = 255 - np.repeat(pixels, 3, 2)
     large = Image.fromarray(pixels).resize((side, side), Image.Resampling.BICUBIC)
-    return torch.from_numpy(np.asarray(large).transpose(2, 0, 1).copy())
+    return np.asarray(large).transpose(2, 0, 1)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import platform
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -28,22 +29,35 @@ import numpy as np
 import sklearn
 import torch
 from alternatives import ALTERNATIVES, NAMING, Ints, Question, apart
-from discover import bins
-from discover_draws import NOVEL_ITEMS, Draw, Source, draw, encoded, glyphs, photo_folder
+from discover_draws import (
+    NOVEL_ITEMS,
+    Draw,
+    Source,
+    Sources,
+    add_arguments,
+    draw,
+    encoded,
+    glyphs,
+    photo_folder,
+    read_sets,
+)
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from script import Parser, positive, run, some_of
+from script import Parser, run
 
+from discover import bins
 from medi.bench.run import describe_run
-from medi.discovery.canonical import in_order, unique_items
-from medi.discovery.discover import DiscoveryConfig, Found, find_groups
-from medi.discovery.grouping import Wanted, right_lines
-from medi.discovery.learning import Learnt, learn
-from medi.errors import InputError
+from medi.core.errors import InputError
+from medi.core.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.core.machine import one_thread
+from medi.core.progress import Reporter
+from medi.core.workplace import Workplace
+from medi.discover.config import DiscoveryConfig
+from medi.discover.learning import Learnt, learn
+from medi.discover.pipeline import group_pool
+from medi.grouping.copies import in_order
+from medi.grouping.lines import right_lines
 from medi.photos.folders import class_of, find_photos
-from medi.runtime.context import Context
-from medi.runtime.files import append_to_journal, make_folder, read_journal, write_atomically
-from medi.runtime.progress import Reporter
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "results"))
 from glance_tables import cases_table, page_tables
@@ -54,7 +68,8 @@ FEWEST_CLASSES, FEWEST_PHOTOS = 2 * GROUPS[0], 12
 FIRST = 7000
 """The first draw; no draw from here on was looked at while the engine was built."""
 JOURNAL = "draws.jsonl"
-CONFIG = DiscoveryConfig()
+MIXED = DiscoveryConfig(only_novel=False)
+ONLY_NOVEL = DiscoveryConfig(only_novel=True)
 
 
 def photos_of(root: Path, reporter: Reporter) -> Source:
@@ -73,9 +88,9 @@ def photos_of(root: Path, reporter: Reporter) -> Source:
     return Source(values, labels, values, labels, shared=True)
 
 
-def sources(photos: Path | None, reporter: Reporter) -> dict[str, Callable[[], Source]]:
+def sources(photos: Path | None, reporter: Reporter) -> Sources:
     """How each set is read."""
-    found: dict[str, Callable[[], Source]] = {}
+    found: Sources = {}
     if photos is not None:
         found[photos.resolve().name] = lambda: photos_of(photos, reporter)
     return found | {
@@ -143,32 +158,29 @@ def names_as_groups(labels: Ints) -> Ints:
     return np.where(labels <= -2, labels.max(initial=-1) - 1 - labels, labels)
 
 
-def by_medi(problem: Draw, learnt: Learnt, wanted: Wanted, context: Context) -> tuple[Ints, dict[str, Any]]:
+def by_medi(problem: Draw, learnt: Learnt, config: DiscoveryConfig) -> tuple[Ints, dict[str, Any]]:
     """Labels (n,) by the engine of `medi discover`, what became of the pool, and what the engine says of itself."""
     start = process_time()
-    items, copies, place = unique_items(problem.pool)
-    found: Found = find_groups(learnt, items, copies, wanted, context)
+    found = group_pool(learnt, problem.pool, config)
     seconds = process_time() - start
-    labels, confidence = found.grouped.labels[place], found.confidence[place]
-    return labels, figures(problem, labels, names_known=not wanted.only_novel) | {
+    return found.labels, figures(problem, found.labels, names_known=not config.only_novel) | {
         "low": found.count.low,
         "high": found.count.high,
-        "bins": bins(confidence, right_lines(problem.truth, labels)),
+        "bins": bins(found.confidence, right_lines(problem.truth, found.labels)),
         "seconds": seconds,
     }
 
 
 def compare(problem: Draw, learnt: Learnt, learning: float, seed: int) -> dict[str, dict[str, Any]]:
     """Every approach on one pool."""
-    context = Context(seed=seed)
     mixed = bool((problem.truth < 0).any())
     number = len(np.unique(problem.truth))
-    asked = {"medi": Wanted(None, False)}
+    asked = {"medi": MIXED}
     if not mixed:
-        asked |= {"medi --only-novel": Wanted(None, True), "medi, told": Wanted(number, True)}
+        asked |= {"medi --only-novel": ONLY_NOVEL, "medi, told": replace(ONLY_NOVEL, classes=number)}
     found = {}
-    for name, wanted in asked.items():
-        labels, found[name] = by_medi(problem, learnt, wanted, context)
+    for name, config in asked.items():
+        labels, found[name] = by_medi(problem, learnt, config)
         found[name]["seconds"] += learning
         if mixed:
             same_terms = figures(problem, names_as_groups(labels), names_known=False)
@@ -188,7 +200,7 @@ def measure(source: Source, seed: int, groups: int) -> Iterator[tuple[str, dict[
         draw(source, seed, groups, unequal=True, mixed=mixed, largest=NOVEL_ITEMS) for mixed in (False, True)
     )
     start = process_time()
-    learnt = learn(in_order(pure.known), pure.pool, CONFIG, Context(seed=seed))
+    learnt = learn(in_order(pure.known), pure.pool, MIXED, Workplace(seed=seed))
     learning = process_time() - start
     for pool, problem in (("pure", pure), ("mixed", mixed)):
         approaches = compare(problem, learnt, learning, seed)
@@ -207,42 +219,27 @@ def rounded(value: Any) -> Any:
 def main(parser: Parser) -> None:
     """Draw, sort, compare."""
     parser.add_argument("--out", type=Path, required=True, help="folder for the rows and the table")
-    parser.add_argument("--photos", type=Path, help="folder of photos, one subfolder a class")
-    parser.add_argument("--sets", type=str, default=None, help="names of sets, with commas; all unless given")
-    parser.add_argument("--draws", type=positive, default=15, help="draws of each case")
-    parser.add_argument("--first", type=int, default=FIRST, help="number of the first draw")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    available = sources(options.photos, Reporter())
-    wanted = some_of(list(available))(options.sets) if options.sets else list(available)
-    read = {name: available[name]() for name in wanted}
+    options = add_arguments(parser, draws=15, first=FIRST).parse_args()
+    read = read_sets(sources, options)
     make_folder(options.out)
     journal = options.out / JOURNAL
     rows = read_journal(journal) if journal.exists() else []
     done = {(row["set"], row["groups"], row["draw"], row["pool"]) for row in rows}
-    facts = describe_run(torch.device("cpu")) | {
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
-    }
-    for seed in range(options.first, options.first + options.draws):
-        for name, source in read.items():
-            for groups in cases(source):
-                if {(name, groups, seed, pool) for pool in ("pure", "mixed")} <= done:
-                    continue
-                for pool, found in measure(source, seed, groups):
-                    if (name, groups, seed, pool) in done:
-                        continue
-                    row = {"set": name, "groups": groups, "draw": seed, "pool": pool} | rounded(found) | facts
-                    append_to_journal(journal, row)
-                    rows.append(row)
-                    print(
-                        name,
-                        groups,
-                        seed,
-                        pool,
-                        {key: one["acc"] for key, one in row["approaches"].items()},
-                        flush=True,
-                    )
+    with one_thread():
+        facts = describe_run(torch.device("cpu")) | {
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+        }
+        for seed in range(options.first, options.first + options.draws):
+            for name, groups in ((name, groups) for name, source in read.items() for groups in cases(source)):
+                todo = {pool for pool in ("pure", "mixed") if (name, groups, seed, pool) not in done}
+                for pool, found in measure(read[name], seed, groups) if todo else ():
+                    if pool in todo:
+                        row = {"set": name, "groups": groups, "draw": seed, "pool": pool} | rounded(found) | facts
+                        append_to_journal(journal, row)
+                        rows.append(row)
+                        acc = {key: one["acc"] for key, one in row["approaches"].items()}
+                        print(name, groups, seed, pool, acc, flush=True)
     write_atomically(options.out / "table.md", cases_table(rows).encode())
     print(*page_tables(rows).values(), sep="\n")
 

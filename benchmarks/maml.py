@@ -43,13 +43,13 @@ from script import Parser, positive, run, write_json
 from torch import Tensor
 from torch.func import functional_call
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps
 from medi.methods.mm import MM, MetaLoss
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
-from medi.nets import build, statistics_from
-from medi.nets.per_task_conv import batch_over_tasks
-from medi.runtime.devices import choose_device, describe_device, tensor_float32, wait_for
+from medi.nn import build, statistics_from
+from medi.nn.devices import choose_device, describe_device, tensor_float32, wait_for
+from medi.nn.per_task_conv import batch_over_tasks
 
 GIB = 2**30
 
@@ -60,7 +60,7 @@ class Way:
 
     implementation: str  # loop, higher or batched
     precision: str = "float32"  # float32, tf32 or bfloat16
-    ours: bool = False  # convolutions of medi.nets.per_task_conv
+    ours: bool = False  # convolutions of medi.nn.per_task_conv
     matmul: int = 0
     capture: bool = False
     autotune: bool = False

@@ -5,7 +5,7 @@
 assign     `medi assign` over so many generated photos (32 x 32 PNG, 1 kB, all different), nothing cached; and again.
 known      `medi discover` with so many known photos and 200 novel ones.
 novel      `medi discover` with 1,000 known photos and so many novel ones.
-pixels     `known` with a network trained on the photos (`--encoder conv4`), which holds their pixels in memory.
+pixels     `known` with a network trained on the photos (`--encoder conv4 --method mp`): their pixels are in memory.
 wide       `known` with 1,280 features a photo, as many as the default encoder has, made up and cached beforehand.
 processes  `medi assign` over 512 photos with the default encoder on one process and on two (torchrun), a thread each.
 
@@ -30,22 +30,24 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+import command
 import numpy as np
 import torch
-from command import run_medi
 from PIL import Image
 from script import Parser, positive, read_json, run, some_of, write_json
 
 import medi
-from medi.cluster.class_model import Anchors, ClassModel
-from medi.discovery.model_folder import save_model
-from medi.discovery.recogniser import Recogniser
-from medi.discovery.recognition import Recognition, curve
-from medi.discovery.representations import Representation
+from medi.core.progress import Silent
+from medi.discover.model_folder import save_model
+from medi.grouping.class_model import ClassModel
+from medi.grouping.engine import Anchors
+from medi.grouping.moves import Places
+from medi.grouping.recogniser import Recogniser
+from medi.grouping.recognition import Recognition, curve
+from medi.grouping.representation import Representation
 from medi.photos.cache import PhotoCache
 from medi.photos.encode_folder import SHARD
-from medi.photos.encoders import DEFAULT, Encoder, load_encoder
-from medi.runtime.progress import Silent
+from medi.photos.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 
 PARTS = ["assign", "known", "novel", "pixels", "wide", "processes"]
 CLASSES, OTHERS = 20, 10
@@ -68,19 +70,18 @@ def write_photos(folder: Path, numbers: range, classes: range) -> Path:
 
 def make_model(folder: Path, encoder: Encoder, representation: Representation) -> Path:
     """A model of noise: recognising with it takes as long as with any other."""
-    generator = torch.Generator().manual_seed(0)
-    items = torch.rand(3 * CLASSES, *encoder.shape, generator=generator)
-    items = items if encoder.dtype.is_floating_point else (255 * items).to(torch.uint8)
-    points = representation.framed(items)(items).numpy()
+    items = np.random.default_rng(0).random((3 * CLASSES, *encoder.shape), np.float32)
+    items = items if encoder.dtype == np.float32 else (255 * items).astype(np.uint8)
+    representation = representation.framed(items)
+    points = representation(items)
     known = Anchors(points.reshape(3, CLASSES, -1).mean(0), np.full(CLASSES, 3.0))
-    recogniser = Recogniser.of(
-        representation.framed(items),
-        points[:5],
-        np.arange(5),
-        known,
+    recogniser = Recogniser(
+        representation,
+        Places.of(points[:5], np.arange(5), known),
         tuple(f"class {label:02}" for label in range(CLASSES)),
         ClassModel(0.5, 20.0),
-        Recognition(0.5, 0.0, curve(np.arange(-5.0, 5.0)), np.zeros(0)),
+        Recognition(0.5, 0.0, 0.0, 0.0, curve(np.arange(-5.0, 5.0))),
+        np.zeros(5 + CLASSES + 1),
         calibrated=False,
     )
     save_model(folder, recogniser, encoder)
@@ -89,10 +90,8 @@ def make_model(folder: Path, encoder: Encoder, representation: Representation) -
 
 def projection(folder: Path) -> Path:
     """A model whose encoder projects pixels at random."""
-    matrix = torch.randn(3072, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return make_model(
-        folder, load_encoder("conv4", torch.device("cpu")), Representation("random", (3, 32, 32), matrix=matrix)
-    )
+    matrix = np.random.default_rng(0).standard_normal((3072, 64))
+    return make_model(folder, load_encoder("conv4", "cpu"), Representation("random", (3, 32, 32), matrix=matrix))
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -100,17 +99,17 @@ def environment(folder: Path) -> dict[str, str]:
     return {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
 
 
-def command(folder: Path, *words: object) -> dict[str, Any]:
-    """One command in a process of its own."""
-    return run_medi(*words, environment=environment(folder))
-
-
 def assign(folder: Path, pool: Path) -> dict[str, Any]:
     """From nothing, and with features kept."""
     words = ("assign", "--model", projection(folder / "model"), "--images", pool, "--out", folder / "new.csv")
-    first = command(folder, *words)
-    rows = len((folder / "new.csv").read_bytes().splitlines()) - 1
-    return {"rows": rows, "first": first, "again": command(folder, *words, "--force")}
+    first = command.run_medi(*words, environment=environment(folder))
+    again = command.run_medi(*words, "--force", environment=environment(folder))
+    return {"rows": rows_of(folder / "new.csv"), "first": first, "again": again}
+
+
+def rows_of(table: Path) -> int:
+    """Lines of a CSV file below its heading."""
+    return len(table.read_bytes().splitlines()) - 1
 
 
 def known(folder: Path, pool: Path) -> dict[str, Any]:
@@ -128,19 +127,16 @@ def novel(folder: Path, pool: Path) -> dict[str, Any]:
 def pixels(folder: Path, pool: Path) -> dict[str, Any]:
     """The pool is known and a network is trained on it."""
     other = write_photos(folder / "other", range(10**6, 10**6 + 200), range(CLASSES, CLASSES + 5))
-    return discover(folder, pool, other, 3 * 32 * 32, "--encoder", "conv4")
+    return discover(folder, pool, other, 3 * 32 * 32, "--encoder", "conv4", "--method", "mp")
 
 
 def discover(folder: Path, known: Path, novel: Path, size: int, *words: object) -> dict[str, Any]:
     """`medi discover`, and what it wrote; `size` is that of a photo's features in bytes."""
     out = folder / "out"
-    figures = command(folder, "discover", "--known", known, "--novel", novel, "--out", out, "--device", "cpu", *words)
-    facts = json.loads((out / "discovery.json").read_text())
-    photos = facts["known_photos"] + facts["novel_photos"]
+    figures = command.discover(known, novel, out, "--device", "cpu", *words, environment=environment(folder))
+    photos = sum(1 for pool in (known, novel) for _ in pool.rglob("*.png"))
     return figures | {
-        "parts": facts["seconds"],
-        "groups": facts["n_classes"],
-        "rows": len((out / "clusters.csv").read_bytes().splitlines()) - 1,
+        "rows": rows_of(out / "clusters.csv"),
         "MB of features": size * photos / 1e6,
         "MB of report": (out / "report.html").stat().st_size / 1e6,
     }
@@ -150,7 +146,7 @@ def wide(folder: Path, known: int, novel: int = 200) -> dict[str, Any]:
     """The default encoder's features, made up: the photos are never decoded."""
     generator = np.random.default_rng(0)
     centres = generator.normal(size=(CLASSES + 5, 1280)).astype(np.float32)
-    cache = PhotoCache(load_encoder(DEFAULT, torch.device("cpu")).identity, Silent(), folder / "cache")
+    cache = PhotoCache(load_encoder(DEFAULT_ENCODER, "cpu").identity, Silent(), folder / "cache")
     rows = []
     for i in range(known + novel):
         label = i % CLASSES if i < known else CLASSES + i % 5
@@ -168,7 +164,7 @@ def wide(folder: Path, known: int, novel: int = 200) -> dict[str, Any]:
 def processes(folder: Path, size: int, repeats: int = 2) -> dict[str, Any]:
     """Wall-clock and processor seconds of one process and of two, in turns."""
     pool = write_photos(folder / "new", range(size), range(CLASSES))
-    encoder = load_encoder(DEFAULT, torch.device("cpu"))
+    encoder = load_encoder(DEFAULT_ENCODER, "cpu")
     model = make_model(folder / "model", encoder, Representation("encoder", encoder.shape))
     figures: dict[str, Any] = {}
     tables = []

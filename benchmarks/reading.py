@@ -4,11 +4,10 @@
 
 whole    1,000 known photos of 20 classes and 50 novel ones of 5, 500 x 400 JPEG, made of CIFAR-100 images enlarged
          and grained: a first run (nothing cached), a second with another --classes, a third with another --method.
-reading  photos a second from files to cached features, by torch, by ONNX Runtime, in 8-bit integers, and on a GPU.
+reading  photos a second from files to cached features, in float32 and in 8-bit integers.
 integers what 8-bit integers cost in ACC, the number of groups given.
 cold     so many known photos (--photos) that were never read, stopped by Ctrl-C on the way and continued.
 grouping 1,000 known items of 20 classes and 50, 500 and 4,000 novel ones, made-up features of 1,280 numbers.
-decode   the same photos decoded and cut by one thread, by two, and by two processes.
 
 Needs CIFAR-100 (`medi data fetch cifar100`). Gives wall-clock and processor seconds and the machine's load; on a busy
 machine, read the processor seconds. `command.py` says how commands are measured.
@@ -23,7 +22,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -31,30 +29,32 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time, sleep
 from typing import Any
 
+import command
 import numpy as np
 import torch
-from command import run_medi
+from numpy.typing import NDArray
 from PIL import Image
 from script import Parser, positive, run, some_of, write_json
+from sklearn.metrics.pairwise import cosine_similarity
 from torch import Tensor
-from torch.nn.functional import cosine_similarity
 
+from medi.core.machine import one_thread
+from medi.core.progress import Silent
+from medi.core.workplace import Workplace
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
-from medi.discovery.discover import discover_groups
-from medi.discovery.training import DiscoveryConfig
+from medi.data.items import Items
+from medi.discover.config import DiscoveryConfig
+from medi.discover.pipeline import discover_groups
 from medi.metrics import acc as score
+from medi.nn.devices import describe_device
 from medi.photos.cache import PhotoCache
 from medi.photos.decode import Cut, decoding, read_photo
 from medi.photos.encode_folder import read_photos
-from medi.photos.encoders import DEFAULT, INT8, load_encoder
-from medi.photos.lite0 import by_torch, network
-from medi.runtime.context import Context
-from medi.runtime.devices import describe_device
-from medi.runtime.progress import Silent
+from medi.photos.encoders import DEFAULT_ENCODER, INT8, load_encoder
+from medi.photos.folders import find_photos
 
-PARTS = ["whole", "reading", "integers", "grouping", "cold", "decode"]
-CPU = torch.device("cpu")
+PARTS = ["whole", "reading", "integers", "grouping", "cold"]
 SIZE = (500, 400)
 
 
@@ -76,12 +76,14 @@ def write_photos(images: ImageSet, classes: Sequence[int], each: int, place: Cal
 
 
 def discover(folder: Path, out: str, threads: int, *more: str) -> dict[str, Any]:
-    """One `medi discover` in a process of its own."""
-    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
-    words = ("--known", folder / "known", "--novel", folder / "novel", "--out", folder / out, *more)
-    figures = run_medi("discover", *words, environment=environment)
-    facts = json.loads((folder / out / "discovery.json").read_text())
-    return figures | {"parts": facts["seconds"], "groups": facts["n_classes"]}
+    """One `medi discover` of the folders `known` and `novel`."""
+    folders = folder / "known", folder / "novel", folder / out
+    return command.discover(*folders, *more, environment=environment(folder, threads))
+
+
+def environment(folder: Path, threads: int) -> dict[str, str]:
+    """So many threads, and a cache of our own."""
+    return {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
 
 
 def whole(folder: Path, threads: int) -> dict[str, Any]:
@@ -103,31 +105,28 @@ def reading(folder: Path, photos: int, rounds: int = 2) -> dict[str, Any]:
     """Photos a second from files to cached features by each engine, the best of some rounds taken in turns."""
     images = load("cifar100").known
     write_photos(images, range(8), photos // 8, lambda name, i: folder / "photos" / name / f"{i}.jpg")
-    root = folder / "photos"
-    paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.jpg"))
-    default, cpu = load_encoder(DEFAULT, CPU), process_time
-    engines = {"torch": replace(default, encode=by_torch(network(), CPU), engine="torch")}
-    if default.engine != "torch":
-        engines |= {"ONNX Runtime": default, "ONNX Runtime, int8": load_encoder(INT8, CPU)}
-    if torch.cuda.is_available():
-        engines["torch, GPU"] = load_encoder(DEFAULT, torch.device("cuda"))
+    found = find_photos(folder / "photos", "the photos of")
+    count = len(found.paths)
+    engines, cpu = {name: load_encoder(name, "cpu") for name in (DEFAULT_ENCODER, INT8)}, process_time
     figures: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
     features = {}
     for number in range(rounds):
         for name, encoder in engines.items():
             cache = PhotoCache(f"{number}-{name}", Silent(), folder / "cache")
             start, before = perf_counter(), cpu()
-            features[name] = read_photos(root, paths, encoder, cache, Silent()).arrays
-            figures[name].append((len(paths) / (perf_counter() - start), 1000 * (cpu() - before) / len(paths)))
+            features[name] = read_photos(found, encoder, cache, Silent()).arrays
+            figures[name].append((count / (perf_counter() - start), 1000 * (cpu() - before) / count))
     best = {name: (max(f for f, _ in found), min(c for _, c in found)) for name, found in figures.items()}
-    exact = features["torch"]
+    exact = features[DEFAULT_ENCODER]
     return {
         name: {
             "photos a second": fastest,
             "cpu ms a photo": least,
-            "times torch": fastest / best["torch"][0],
-            "largest difference": float((features[name] - exact).abs().max()),
-            "mean cosine": float(cosine_similarity(features[name] - exact.mean(0), exact - exact.mean(0)).mean()),
+            "times float32": fastest / best[DEFAULT_ENCODER][0],
+            "largest difference": float(np.abs(features[name] - exact).max()),
+            "mean cosine": float(
+                np.diag(cosine_similarity(features[name] - exact.mean(0), exact - exact.mean(0))).mean()
+            ),
         }
         for name, (fastest, least) in best.items()
     }
@@ -140,18 +139,20 @@ def integers(draws: int = 12) -> dict[str, Any]:
     sets = {"known": _some_of_each(known, 30), "novel": _some_of_each(benchmark.novel, 20)}
     squares = {name: _squares(images) for name, images in sets.items()}
     acc: dict[str, list[float]] = {}
-    for name in (DEFAULT, INT8):
-        encoder = load_encoder(name, CPU)
-        points = {key: torch.cat([encoder.encode(part) for part in all_.split(8)]) for key, all_ in squares.items()}
-        found = replace(sets["known"], images=points["known"])
+    for name in (DEFAULT_ENCODER, INT8):
+        encoder = load_encoder(name, "cpu")
+        points = {
+            key: np.concatenate([encoder.encode(part) for part in np.split(all_, range(8, len(all_), 8))])
+            for key, all_ in squares.items()
+        }
+        taught = Items(points["known"], sets["known"].labels.numpy(), sets["known"].class_names)
         for draw in range(draws):
             seeded = np.random.default_rng(draw)
             classes = seeded.choice(benchmark.novel.n_classes, 10, replace=False)
-            items = torch.tensor(np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes]))
-            config = DiscoveryConfig(classes=10, method="kmeans")
-            groups, _ = discover_groups(found, points["novel"][items], config, Context(seed=draw))
-            acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], groups.labels))
-    lost = np.array(acc[DEFAULT]) - np.array(acc[INT8])
+            items = np.concatenate([seeded.choice(20, 5, replace=False) + 20 * c for c in classes])
+            found = discover_groups(taught, points["novel"][items], DiscoveryConfig(classes=10), Workplace(seed=draw))
+            acc.setdefault(name, []).append(100 * score(sets["novel"].labels[items], found.discovery.labels))
+    lost = np.array(acc[DEFAULT_ENCODER]) - np.array(acc[INT8])
     return {
         "ACC": {name: float(np.mean(values)) for name, values in acc.items()},
         "lost": float(lost.mean()),
@@ -166,7 +167,7 @@ def _some_of_each(images: ImageSet, each: int) -> ImageSet:
     return replace(images, images=images.images[items], labels=images.labels[items])
 
 
-def _squares(images: ImageSet) -> Tensor:
+def _squares(images: ImageSet) -> NDArray[np.uint8]:
     """The middle squares (n, 3, 224, 224) of the photos that `photo` makes, through JPEG."""
     generator, squares = np.random.default_rng(0), []
     with decoding():
@@ -174,7 +175,7 @@ def _squares(images: ImageSet) -> Tensor:
             file = BytesIO()
             photo(pixels, generator).save(file, "JPEG", quality=90)
             squares.append(read_photo(file, Cut(224, fraction=0.875)).pixels)
-    return torch.from_numpy(np.stack(squares))
+    return np.stack(squares)
 
 
 def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
@@ -182,11 +183,10 @@ def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
     benchmark = load("cifar100")
     write_photos(benchmark.known, range(80), photos // 80, lambda name, i: folder / "known" / name / f"{i}.jpg")
     write_photos(benchmark.novel, range(5), 10, lambda name, i: folder / "novel" / f"{name}-{i}.jpg")
-    environment = {"MEDI_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": str(threads)}
     words = ("discover", "--known", folder / "known", "--novel", folder / "novel", "--out", folder / "out")
-    command = [sys.executable, "-m", "medi", *map(str, words)]
+    line = [sys.executable, "-m", "medi", *map(str, words)]
     start = perf_counter()
-    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(line, env=os.environ | environment(folder, threads), stderr=subprocess.DEVNULL)
     while 128 * sum(1 for _ in (folder / "cache").rglob("*.shard")) < photos / 3:
         if process.poll() is not None:
             raise RuntimeError(f"medi ended with {process.returncode} before it was to be stopped")
@@ -203,53 +203,21 @@ def cold(folder: Path, photos: int, threads: int) -> dict[str, Any]:
 
 def grouping() -> dict[str, Any]:
     """Seconds of the grouping by itself, one thread, and the groups found."""
-    generator, figures = torch.Generator().manual_seed(0), {}
+    generator, figures = np.random.default_rng(0), {}
 
-    def some(classes: int, each: int) -> tuple[Tensor, Tensor]:
-        labels = torch.arange(classes).repeat_interleave(each)
-        places = torch.randn(classes, 1280, generator=generator)[labels]
-        return torch.relu(places + 1.6 * torch.randn(len(labels), 1280, generator=generator)), labels
+    def some(classes: int, each: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        labels = np.repeat(np.arange(classes), each)
+        places = generator.standard_normal((classes, 1280), np.float32)[labels]
+        return np.maximum(0, places + 1.6 * generator.standard_normal(places.shape, np.float32)), labels
 
-    torch.set_num_threads(1)
-    known = ImageSet(*some(20, 50), tuple(str(c) for c in range(20)))
+    known = Items(*some(20, 50), tuple(str(c) for c in range(20)))
     for classes, each in ((10, 5), (25, 20), (80, 50)):
         pool, _ = some(classes, each)
         start = perf_counter()
-        found, _ = discover_groups(known, pool, DiscoveryConfig(only_novel=False), Context())
-        figures[str(len(pool))] = {"seconds": perf_counter() - start, "classes": classes, "groups": found.count.k}
-    return figures
-
-
-def decode_one(path: Path) -> int:
-    """One photo as the default encoder gets it."""
-    with decoding(), path.open("rb") as file:
-        return read_photo(file, Cut(224, fraction=0.875)).pixels.size
-
-
-def decode(folder: Path) -> dict[str, float]:
-    """Milliseconds a photo, wall-clock, best of 3."""
-    images = load("cifar100").known
-    write_photos(images, range(10), 20, lambda name, i: folder / name / f"{i}.jpg")
-    paths = sorted(folder.rglob("*.jpg"))
-
-    def best(pool: Executor) -> float:
-        spent = []
-        for _ in range(3):
-            start = perf_counter()
-            list(pool.map(decode_one, paths))
-            spent.append(1000 * (perf_counter() - start) / len(paths))
-        return min(spent)
-
-    pools: dict[str, Callable[[], Executor]] = {
-        "one thread": lambda: ThreadPoolExecutor(1),
-        "two threads": lambda: ThreadPoolExecutor(2),
-        "two processes": lambda: ProcessPoolExecutor(2),
-    }
-    figures = {}
-    for name, make in pools.items():
-        with make() as pool:
-            list(pool.map(decode_one, paths[:8]))
-            figures[name] = best(pool)
+        with one_thread():
+            found = discover_groups(known, pool, DiscoveryConfig(only_novel=False), Workplace())
+        groups = found.discovery.count.k
+        figures[str(len(pool))] = {"seconds": perf_counter() - start, "classes": classes, "groups": groups}
     return figures
 
 
@@ -278,7 +246,6 @@ def main(parser: Parser) -> None:
                 "integers": integers,
                 "grouping": grouping,
                 "cold": lambda folder=folder: cold(folder, arguments.photos, arguments.threads),
-                "decode": lambda folder=folder: decode(folder),
             }
             figures[name] = work[name]()
         print(json.dumps({name: figures[name]}, indent=1), flush=True)

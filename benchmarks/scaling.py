@@ -1,6 +1,6 @@
 """What a second process brings: one training shared by torchrun, and a grid spread by --jobs.
 
-    python benchmarks/scaling.py [--repeats 3] [--grid] [--out FILE.json]
+    python benchmarks/scaling.py [--repeats 3] [--steps 8] [--grid] [--out FILE.json]
 
 Every process has one thread. One and two processes take turns, so that a busy machine disturbs both alike; minimum,
 median and maximum over repeats are written, with the load of the machine. On a busy machine, read the processor
@@ -26,25 +26,31 @@ from script import Parser, positive, run, write_json
 
 import medi
 from medi.data.benchmarks import load
+from medi.jobs import ranks
 from medi.methods import Plan
 from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
 from medi.methods.mp import MP
-from medi.runtime import ranks
-from medi.train.loop import _Run
-from medi.train.schedule import Schedule
+from medi.nn import across_ranks
+from medi.nn.loop import _Run
+from medi.nn.schedule import Schedule
 
-WARM_UP, STEPS = 2, 8
-METHODS = {
-    "mp, Conv-4, 400 images a step": MP(images=400, schedule=Schedule(WARM_UP + STEPS)),
-    "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": MM(
-        tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(WARM_UP + STEPS, precision="float32")
-    ),
-}
+WARM_UP = 2
 MESSAGES = {"4 B": 1, "450 kB": 112_500, "45 MB": 11_250_000}
 
 
-def work() -> None:
+def methods(steps: int) -> dict[str, MP | MM]:
+    """What is trained for so many steps that count."""
+    taken = WARM_UP + steps
+    return {
+        "mp, Conv-4, 400 images a step": MP(images=400, schedule=Schedule(taken)),
+        "mm, Conv-4, 4 tasks of 5 x 20 images, 2 inner steps": MM(
+            tasks=4, inner=InnerSteps(steps=2), schedule=Schedule(taken, precision="float32")
+        ),
+    }
+
+
+def work(steps: int) -> None:
     """One rank: time every method's steps and some sums over ranks; the first prints."""
     torch.set_num_threads(1)
     moments: list[tuple[float, float]] = []
@@ -56,17 +62,17 @@ def work() -> None:
         return loss
 
     _Run.train_step = timed  # type: ignore[method-assign]
-    with ranks.joined(torch.device("cpu")):
+    with ranks.joined("cpu"):
         known, plan = load("glyphs").known, Plan(way=5, observations=5)
         figures = {}
-        for name, method in METHODS.items():
+        for name, method in methods(steps).items():
             moments.clear()
             method.fit(known, plan)
-            steps = list(pairwise(moments[WARM_UP - 1 :]))
-            figures[f"{name}, seconds a step"] = median(after[0] - before[0] for before, after in steps)
-            mine = torch.tensor([median(after[1] - before[1] for before, after in steps)], dtype=torch.float64)
+            pairs = list(pairwise(moments[WARM_UP - 1 :]))
+            figures[f"{name}, seconds a step"] = median(after[0] - before[0] for before, after in pairs)
+            mine = torch.tensor([median(after[1] - before[1] for before, after in pairs)], dtype=torch.float64)
             figures[f"{name}, processor seconds a step of all processes"] = float(
-                ranks.gather(mine, ranks.count()).sum()
+                across_ranks.gather(mine, ranks.count()).sum()
             )
         if ranks.count() > 1:
             for name, numbers in MESSAGES.items():
@@ -86,11 +92,11 @@ def time_sum(numbers: torch.Tensor) -> float:
     return median(seconds)
 
 
-def time_training(processes: int) -> dict[str, float]:
+def time_training(processes: int, steps: int) -> dict[str, float]:
     """Seconds a step of each method on that many processes."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [*launch, __file__, "--worker"]
+    command = [*launch, __file__, "--worker", "--steps", str(steps)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return figures
@@ -110,18 +116,19 @@ def time_grid(jobs: int) -> dict[str, float]:
 def main(parser: Parser) -> None:
     """Measure and print."""
     parser.add_argument("--repeats", type=positive, default=3)
+    parser.add_argument("--steps", type=positive, default=8, help="steps that are timed in each repeat")
     parser.add_argument("--grid", action="store_true", help="time a grid as well: minutes")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        return work()
+        return work(options.steps)
     seconds: dict[str, dict[str, list[float]]] = {}
     loads = []
     for _ in range(options.repeats):
         for processes in (1, 2):
             loads.append(os.getloadavg()[0])
-            measured = time_training(processes) | (time_grid(processes) if options.grid else {})
+            measured = time_training(processes, options.steps) | (time_grid(processes) if options.grid else {})
             for name, value in measured.items():
                 seconds.setdefault(name, {}).setdefault(str(processes), []).append(value)
     figures = {
@@ -130,7 +137,7 @@ def main(parser: Parser) -> None:
         "torch": torch.__version__,
         "version": medi.__version__,
         "repeats": options.repeats,
-        "steps a repeat": STEPS,
+        "steps a repeat": options.steps,
         "load average at the start of each": [round(load, 1) for load in loads],
         "min, median and max over repeats": {
             name: {

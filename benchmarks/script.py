@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from medi.errors import InputError, unknown_name
-from medi.runtime.files import input_errors, make_folder, write_atomically
+from medi.core.errors import InputError, unknown_name
+from medi.core.files import make_folder, write_atomically
+from medi.core.reading import input_errors
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,6 +1,6 @@
 """How fast MP trains and scores, as ratios against plain baselines in the same run.
 
-    python benchmarks/speed.py [--device auto|cpu|cuda] [--dataset cifar10] [--out FILE.json]
+    python benchmarks/speed.py [--device auto|cpu|cuda] [--dataset cifar10] [--episodes 600] [--out FILE.json]
 
 Baselines, written the way few-shot code is usually written:
 - training: one episode a step in float32, drawn with numpy and copied to the device, each image augmented alone;
@@ -18,26 +18,26 @@ from time import perf_counter
 import numpy as np
 import sklearn.cluster
 import torch
-from script import Parser, run, write_json
+from script import Parser, positive, run, write_json
 
 from medi.bench.grid import REGIMES, Run
 from medi.bench.questions import draw_questions
-from medi.bench.score import ask
+from medi.bench.score import Conditions, ask
+from medi.core.progress import Silent
 from medi.data.augment import augment
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.embedding import Grouping
+from medi.methods.embedding import GroupingConfig
 from medi.methods.kmeans import KMeans
 from medi.methods.mp import MP
 from medi.methods.prototypes import prototype_loss
 from medi.metrics import score_episodes
-from medi.nets import build
-from medi.runtime.context import Context
-from medi.runtime.devices import choose_device, describe_device, wait_for
-from medi.runtime.progress import Silent
-from medi.train.schedule import Schedule
+from medi.nn import build
+from medi.nn.context import Context
+from medi.nn.devices import choose_device, describe_device, wait_for
+from medi.nn.schedule import Schedule
 
 WAY, SHOTS, QUERIES = 5, 5, 15
 
@@ -81,16 +81,17 @@ def scoring(device: torch.device, way: int, episodes: int, width: int = 256) -> 
     labels = torch.arange(way * 3).repeat_interleave(40).to(device)
     pool = ImageSet(features, labels, tuple(map(str, range(way * 3))))
     plan = Plan(way, SHOTS, context=Context(device))
-    learner = KMeans(grouping=Grouping(balanced=True)).fit(pool, plan)
+    learner = KMeans(grouping=GroupingConfig(balanced=True)).fit(pool, plan)
     benchmark = Benchmark(facts_of("glyphs"), pool, pool)
     run = Run("glyphs", "mp", "default", "uniform", way, SHOTS, "honest", "episode", 0)
     warm = draw_questions(benchmark, run, 4)
     questions = draw_questions(benchmark, run, episodes)
     seconds: dict[str, float] = {}
     for regime in REGIMES:
-        ask(learner, features, warm, [regime], balance=True, seed=0, reporter=Silent())
+        conditions = Conditions([regime], balance=True)
+        ask(learner, features, warm, conditions, Silent())
         start = perf_counter()
-        ask(learner, features, questions, [regime], balance=True, seed=0, reporter=Silent())
+        ask(learner, features, questions, conditions, Silent())
         wait_for(device)
         seconds[regime] = perf_counter() - start
     few = max(1, episodes // 10)
@@ -108,6 +109,7 @@ def main(parser: Parser) -> None:
     """Measure and print."""
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dataset", default="cifar10")
+    parser.add_argument("--episodes", type=positive, default=600, help="episodes to score")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
@@ -132,9 +134,9 @@ def main(parser: Parser) -> None:
         figures[f"training, {tasks} tasks a step: episodes/s"] = rate
         figures[f"training, {tasks} tasks a step: ratio to plain"] = rate / plain
     for way in (5, 20):
-        seconds = scoring(device, way, 600)
+        seconds = scoring(device, way, arguments.episodes)
         for name, value in seconds.items():
-            figures[f"scoring 600 episodes {way}-way 5-obs, {name}: s"] = value
+            figures[f"scoring {arguments.episodes} episodes {way}-way 5-obs, {name}: s"] = value
         figures[f"scoring {way}-way, honest: ratio to scikit-learn"] = seconds["scikit-learn"] / seconds["honest"]
     for name, value in figures.items():
         print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")

@@ -27,11 +27,11 @@ from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
 from medi.methods.pretraining import turned
 from medi.methods.rs_loss import JointLoss, TwoHeads
-from medi.nets import build, last_stage, place
-from medi.runtime.devices import choose_device, describe_device, mixed_precision, wait_for
-from medi.train.classifier import Classifier, _LabelLoss
-from medi.train.cuda_graph import replayed
-from medi.train.schedule import Schedule
+from medi.nn import build, last_stage, place
+from medi.nn.classifier import Classifier, _LabelLoss
+from medi.nn.cuda_graph import replayed
+from medi.nn.devices import choose_device, describe_device, mixed_precision, wait_for
+from medi.nn.schedule import Schedule
 
 IMAGES = 20_000
 CHANGES = BENCHMARKS["svhn"].augmentation

@@ -24,10 +24,10 @@ from scipy.stats import rankdata
 
 from medi.bench.grid import ALL
 from medi.bench.rows import read_rows
+from medi.core.errors import InputError
+from medi.core.files import make_folder
 from medi.data.facts import BENCHMARKS
-from medi.errors import InputError
-from medi.names import title_of
-from medi.runtime.files import make_folder
+from medi.registry import title_of
 
 FEWEST = 3
 """Settings that a rank correlation is computed from, at least."""

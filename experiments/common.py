@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
+from medi.core.errors import InputError
+from medi.core.files import read_journal
 from medi.data.augment import to_float
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.runtime.files import read_journal
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # a script sees its own folder alone
 from script import Parser, positive, read_json, run, some_of, write_json

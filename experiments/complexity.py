@@ -39,11 +39,11 @@ from costs import clock, count, exponent, figures, in_place_of_loops, peak
 from torch import Tensor
 
 import medi
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods import Learner
-from medi.runtime.devices import choose_device, describe_device
-from medi.train.loop import _Run
+from medi.nn.devices import choose_device, describe_device
+from medi.nn.loop import _Run
 
 FACTORS = (1, 2, 4)
 COSTS = ("flops", "seconds", "peak bytes")

@@ -11,20 +11,20 @@ import torch
 from medi.data.facts import BENCHMARKS
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.cata_views import VIEWS_PRESETS, ViewsConfig, find_views
+from medi.methods.cata_views import ViewsConfig, find_views
 from medi.methods.dtc import DTC
 from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
 from medi.methods.mcl import MCL
-from medi.methods.medi import Medi, Member, supervised
+from medi.methods.medi import Medi, Member
 from medi.methods.mm import MM
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
-from medi.methods.published import CPU
 from medi.methods.readout import Readout
 from medi.methods.rs import RS
-from medi.runtime.context import Context
-from medi.train.schedule import Schedule
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
+from medi.presets import resolve
 
 NETWORK, ITEM = "conv4", (3, 32, 32)
 CLASSES, EACH = 20, 80
@@ -137,19 +137,19 @@ def of_pairs(method: KCL | MCL, shape: Shape, stage: str) -> int:
 
 def cata_at(shape: Shape) -> Cata:
     """CATA."""
-    config = VIEWS_PRESETS[shape.preset]
+    config = resolve(ViewsConfig, shape.preset)
     return Cata(replace(config, network=NETWORK, batch=shape.images * config.batch))
 
 
 def mm_at(shape: Shape) -> MM:
     """MM without pretraining, clusters read off its head, with the tasks and inner steps of a shape."""
-    method = replace(MM.presets["cpu"], prototypes=0.0, readout="head") if shape.small else MM()
+    method = replace(MM.preset("cpu"), prototypes=0.0, readout="head") if shape.small else MM()
     return replace(method, network=NETWORK, tasks=shape.tasks, inner=replace(method.inner, steps=shape.inner))
 
 
 def mp_at(shape: Shape) -> MP:
     """MP with the tasks of a shape."""
-    return replace(MP.presets[shape.preset], network=NETWORK, queries=None, images=of_tasks(None, shape))
+    return replace(MP.preset(shape.preset), network=NETWORK, queries=None, images=of_tasks(None, shape))
 
 
 def medi_at(shape: Shape) -> Medi:
@@ -158,9 +158,9 @@ def medi_at(shape: Shape) -> Medi:
     On a CPU its stages are the baselines' classifier and MP's tasks. Its tasks have a size of their own.
     """
     if shape.small:
-        classes, (tasks,) = CPU, Medi.presets["cpu"].members[0].stages
+        classes, (tasks,) = resolve(Pretraining, "cpu"), Medi.preset("cpu").members[0].stages
     else:
-        classes = supervised(1500)
+        classes = resolve(Pretraining, "supervised")
         tasks = Pretraining("prototypes", batch=400, queries=15, temperature=16.0, schedule=Schedule(400, rate=3e-4))
     tasks = replace(tasks, observations=shape.images * tasks.observations, queries=shape.images * tasks.queries)
     stages = tuple(replace(one, network=NETWORK, batch=shape.images * one.batch) for one in (classes, tasks))
@@ -169,14 +169,14 @@ def medi_at(shape: Shape) -> Medi:
 
 def kmeans_at(shape: Shape) -> KMeans:
     """K-means on features of a classifier of the known classes; on a CPU, the baselines' classifier."""
-    return with_network(KMeans(CPU) if shape.small else KMeans.presets["features"], shape)
+    return with_network(KMeans(resolve(Pretraining, shape.preset)), shape)
 
 
 def pairs_at(method: type[KCL | MCL]) -> Callable[[Shape], KCL | MCL]:
     """KCL or MCL with our network."""
 
     def at(shape: Shape) -> KCL | MCL:
-        whole = method.presets[shape.preset]
+        whole = method.preset(shape.preset)
         judge = replace(whole.similarity, network=NETWORK, each=shape.images * whole.similarity.each)
         return replace(whole, similarity=judge)
 
@@ -185,12 +185,12 @@ def pairs_at(method: type[KCL | MCL]) -> Callable[[Shape], KCL | MCL]:
 
 def dtc_at(shape: Shape) -> DTC:
     """DTC with our network."""
-    return with_network(DTC.presets[shape.preset], shape)
+    return with_network(DTC.preset(shape.preset), shape)
 
 
 def rs_at(shape: Shape) -> RS:
     """RS with our network; both stages before the bag grow."""
-    method = with_network(RS.presets[shape.preset], shape)
+    method = with_network(RS.preset(shape.preset), shape)
     return replace(method, supervised_batch=shape.images * method.supervised_batch)
 
 

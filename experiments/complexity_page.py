@@ -7,7 +7,7 @@ from typing import Any
 
 from common import markdown
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 
 PAPER = {("MM", "tasks"): "1", ("MP", "tasks"): "1", ("MM", ""): "0", ("MP", ""): "0", ("CATA", ""): "0"}
 """Exponents by the paper's formulas, F E D / B T and, for CATA, E D / B T: F counts tasks, T is a constant."""

@@ -24,9 +24,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from medi.runtime.devices import wait_for
-from medi.train import cuda_graph
-from medi.train.loop import _Run
+from medi.nn import cuda_graph
+from medi.nn.devices import wait_for
+from medi.nn.loop import _Run
 
 
 def count(work: Callable[[], object]) -> int:

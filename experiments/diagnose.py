@@ -26,16 +26,19 @@ from common import Parser, all_classes, half_size_pixels, markdown, of_rule, pos
 from torch import Tensor
 
 from medi.bench.run import describe_run
+from medi.core.errors import InputError
+from medi.core.files import append_to_journal, make_folder
+from medi.core.progress import Reporter
+from medi.core.workplace import Workplace
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
-from medi.discovery.discover import DiscoveryConfig, discover_groups
-from medi.errors import InputError
+from medi.discover.config import DiscoveryConfig
+from medi.discover.pipeline import discover_groups
 from medi.methods.base import Plan
 from medi.methods.mp import MP
+from medi.methods.teacher import as_items
 from medi.metrics import acc, ari
-from medi.runtime.context import Context
-from medi.runtime.files import append_to_journal, make_folder
-from medi.runtime.progress import Reporter
+from medi.nn.context import Context
 
 KNOWN, KNOWN_ITEMS = 20, 12
 VERDICTS = ("trustworthy", "doubtful", "no help")
@@ -85,9 +88,8 @@ def worlds() -> dict[str, tuple[ImageSet, ImageSet, Encoder]]:
 
 def diagnose(known: ImageSet, novel: ImageSet, encode: Encoder, seed: int) -> dict[str, Any]:
     """One problem: what was said of the discovery, and what it reached."""
-    old, new = problem(known, novel, seed)
-    old = replace(old, images=encode(old.images).clone())
-    found, _ = discover_groups(old, encode(new.images).clone(), DiscoveryConfig(), Context(seed=seed))
+    old, new = (as_items(replace(part, images=encode(part.images))) for part in problem(known, novel, seed))
+    found = discover_groups(old, new.values, DiscoveryConfig(), Workplace(seed=seed)).discovery
     diagnosis = found.diagnosis
     return {
         "seed": seed,

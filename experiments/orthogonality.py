@@ -21,14 +21,14 @@ from common import Parser, Table, markdown, mean_of, positive, run
 from views import OBSERVATIONS, study
 
 from medi.bench.score import EPISODES, evaluate
+from medi.core.files import append_to_journal, make_folder, read_journal
+from medi.core.progress import Reporter
 from medi.data.benchmarks import Benchmark, load
 from medi.methods.base import Plan
 from medi.methods.cata_views import ViewsConfig, train_views
 from medi.methods.mp import MP
-from medi.runtime.context import Context
-from medi.runtime.devices import choose_device
-from medi.runtime.files import append_to_journal, make_folder, read_journal
-from medi.runtime.progress import Reporter
+from medi.nn.context import Context
+from medi.nn.devices import choose_device
 
 JOURNAL = "orthogonality.jsonl"
 READINGS = (
@@ -75,9 +75,10 @@ def study_term(
             if (reading, weight, seed) in rows:
                 continue
             config = replace(views or plan.views, orthogonality=float(Fraction(weight)))
-            config = config.summed() if reading == "sum" else config
+            if reading == "sum":  # of the entries of W_i W_j^T, whose mean is what is weighed
+                config = replace(config, orthogonality=config.orthogonality * config.hidden**2)
             model, _ = train_views(benchmark.known, config, context, benchmark.facts.augmentation)
-            learner = (method or MP.presets["cpu"]).fit(benchmark.known, replace(plan, views=config))
+            learner = (method or MP.preset("cpu")).fit(benchmark.known, replace(plan, views=config))
             scores = evaluate(learner, benchmark, OBSERVATIONS, seed=seed, episodes=episodes, reporter=reporter)
             row = {
                 "reading": reading,

@@ -22,22 +22,24 @@ from typing import Any
 import numpy as np
 import torch
 from common import Parser, Table, markdown, positive, run
+from contact_sheet import Row, contact_sheet
 from sklearn.metrics import mutual_info_score
 from torch import Tensor
+from torch.nn import functional
 
-from medi.bench.grid import parse_datasets
+from medi.bench.grid_options import parse_datasets
 from medi.bench.run import describe_run
+from medi.core.errors import InputError
+from medi.core.files import append_to_journal, make_folder, read_journal
+from medi.core.progress import Reporter
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import QUERIES
-from medi.errors import InputError
+from medi.data.imageset import ImageSet
 from medi.methods.base import Plan
-from medi.methods.cata_views import ViewsConfig, find_views, mean_cosine, train_views
-from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
-from medi.runtime.context import Context
-from medi.runtime.devices import choose_device
-from medi.runtime.files import append_to_journal, make_folder, read_journal
-from medi.runtime.progress import Reporter
-from medi.tasks.cata import CataSampler
+from medi.methods.cata_views import MultiView, ViewsConfig, find_views, overlap, train_views
+from medi.nn.context import Context
+from medi.nn.devices import choose_device
+from medi.tasks.cata import CataSampler, Views
 
 SHOWN = 24
 """Images of a view in the picture."""
@@ -103,9 +105,9 @@ def study(benchmark: Benchmark, config: ViewsConfig, context: Context) -> dict[s
     return {
         "dataset": benchmark.facts.name,
         "seed": context.seed,
-        "mean_cosine": mean_cosine(model.first_layers()),
+        "mean_cosine": mean_cosine(model),
         "sizes": views.sizes.tolist(),
-        "coverage": views.coverage(known.labels, known.n_classes).tolist(),
+        "coverage": coverage(views, known),
         "topped_up": sampler.topped_up(),
         "drawn": sampler.drawn(),
         "agreement": agreement,
@@ -113,6 +115,18 @@ def study(benchmark: Benchmark, config: ViewsConfig, context: Context) -> dict[s
         "settings": asdict(config),
         **describe_run(context.device),
     }
+
+
+def mean_cosine(model: MultiView) -> float:
+    """Mean absolute cosine between weight vectors of different heads: 0 where they are orthogonal."""
+    return float(overlap([functional.normalize(weight.detach().float(), dim=1) for weight in model.first_layers()]))
+
+
+def coverage(views: Views, known: ImageSet) -> list[float]:
+    """Share of the known classes that have an item in each view."""
+    there = torch.zeros(len(views.sizes), known.n_classes, device=known.labels.device)
+    there[views.view, known.labels] = 1
+    return there.mean(1).tolist()
 
 
 def agreement_with(view: Tensor, values: Tensor) -> tuple[float, float]:
@@ -128,23 +142,16 @@ def draw_views(benchmark: Benchmark, config: ViewsConfig, context: Context) -> A
     known = benchmark.known
     views = find_views(known, config, context, benchmark.facts.augmentation)
     best, second = views.log_probabilities.topk(2, dim=1).values.T
-    strips = []
+    rows = []
     for number, size in enumerate(views.sizes.tolist()):
         mine = (views.view == number).nonzero().squeeze(1)
         if not len(mine):
             raise InputError(f"view {number + 1} of {benchmark.facts.name} is empty: train longer or use fewer heads.")
         clearest = mine[(best - second)[mine].argsort(descending=True)]
         items = _one_a_class(clearest, known.labels)[:SHOWN].tolist()
-        strips.append(
-            Strip(
-                f"view {number + 1}",
-                f"{size:,} images",
-                [Thumbnail(known.images[item].cpu().numpy()) for item in items],
-                [],
-            )
-        )
+        rows.append(Row(f"view {number + 1}", f"{size:,} images", [known.images[item].cpu().numpy() for item in items]))
     title = f"Views of {benchmark.facts.title}: images that one head claims most clearly"
-    return contact_sheet(strips, title, "At most one image of a class before any class comes again.", columns=1)
+    return contact_sheet(rows, title, "At most one image of a class before any class comes again.")
 
 
 def _one_a_class(items: Tensor, labels: Tensor) -> Tensor:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from tables import NOT_YET, Cells, Rows, markdown
 
-OURS, EARLIER = "medi", "a24c678"
+OURS, EARLIER = "medi", "a0ff070"
 """The engine that rows are of: today's, or that of a commit."""
 RATES = ("0.0", "0.02", "0.05", "0.1", "0.2", "0.3")
+DEFAULT = "likeliest"
+"""Without a rate; rows of earlier commits have none."""
 WIDTH, HEIGHT, LEFT, TOP, SIDE = 640, 340, 60, 20, 260
 COLOURS = ("#3b6fb6", "#c2552d", "#4f8f4f", "#8a5aa8", "#666666")
 
@@ -67,8 +69,9 @@ def trade(rows: Rows) -> str:
     """What a share of belonging items called none brings, a line a share."""
     names = sets_of(rows)
     table = []
-    for rate in RATES:
-        cells: Cells = {"`--none-rate`": rate.rstrip("0").rstrip(".") or "0"}
+    measured = any(DEFAULT in (row.get("further") or {}) for row in rows)
+    for rate in (*([DEFAULT] if measured else []), *RATES):
+        cells: Cells = {"`--none-rate`": "none given" if rate == DEFAULT else rate.rstrip("0").rstrip(".") or "0"}
         for name in names:
             mine = _some(rows, name, "only")
             figures = [
@@ -106,6 +109,10 @@ def curve(rows: Rows) -> str:
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         places = [point.split(",") for point in line.split()]
         parts += [f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in places]
+        x, y = (_further(mine, key, DEFAULT) for key in ("called none", "strangers found out"))
+        if x is not None and y is not None:
+            cx, cy = at(x, y).split(",")
+            parts.append(f'<circle cx="{cx}" cy="{cy}" r="6" fill="white" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<text x="{right + 16:.0f}" y="{TOP + 20 + 22 * number}" fill="{colour}">{name}</text>')
     return "".join(parts) + "</svg>\n"
 
@@ -150,7 +157,7 @@ def _mean(rows: Rows, key: str) -> float | None:
 
 def _further(rows: Rows, key: str, rate: str = "0.05") -> float | None:
     values: Sequence[float] = [
-        row["further"][rate][key] for row in rows if row.get("further") and row["further"][rate][key] is not None
+        found[key] for row in rows if (found := (row.get("further") or {}).get(rate)) and found[key] is not None
     ]
     return fmean(values) if values else None
 

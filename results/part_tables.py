@@ -1,12 +1,19 @@
-"""The table of a method taken apart: the ACC of the whole, and what is lost or won without each part."""
+"""What a part of a method is worth: the ACC of the whole, and what is lost or won without it, paired by seed."""
 
 from __future__ import annotations
 
-from tables import NOT_YET, Cells, Rows, chance, find_line, markdown, spread
+import sys
+from pathlib import Path
 
-from medi.bench.paired import paired_difference
+from tables import NOT_YET, Cells, Find, Rows, by_setting, chance, find_line, markdown, spread
+
+from medi.bench.published import published
 from medi.bench.tables import summarise
 from medi.data.facts import BENCHMARKS
+from medi.registry import title_of
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # a script sees its own folder alone
+from paper.paired import paired_difference, sampler_gains
 
 
 def parts(rows: Rows, method: str) -> str:
@@ -28,3 +35,25 @@ def parts(rows: Rows, method: str) -> str:
         for cells, cell in zip(table, column, strict=True):
             cells[title] = cell
     return markdown(table)
+
+
+def cata(rows: Rows) -> str:
+    """MP and MM with uniform tasks and with CATA's, what CATA's add, and what they add in the paper."""
+    gains = sampler_gains(rows)
+
+    def columns(find: Find) -> Cells:
+        cells = {"chance": chance(find("mp"))}
+        for method in ("mp", "mm"):
+            uniform, with_cata = (find(method, sampler=sampler) for sampler in ("uniform", "cata"))
+            gain = gains.get(with_cata.run) if with_cata else None
+            of_paper = [published(line.run) for line in (with_cata, uniform) if line]
+            added = [one.mean for one in of_paper if one]
+            cells |= {
+                f"{title_of(method)}, uniform": spread(uniform),
+                f"{title_of(method)}, cata": spread(with_cata),
+                f"{title_of(method)}: added": gain.points() if gain else "",
+                f"{title_of(method)}: added in the paper": f"{100 * (added[0] - added[1]):+.1f}" if added[1:] else "",
+            }
+        return cells
+
+    return by_setting(rows, columns)

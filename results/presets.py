@@ -12,9 +12,9 @@ from medi.methods import METHODS, Method
 
 HEAD = """# Presets
 
-What `--config default` stands for on each dataset, and `paper`: what differs from the defaults of a method's fields
-([`src/medi/methods`](../src/medi/methods/__init__.py), which also has `full`, the published recipes).
-`--set field=value` changes a field. `make results` writes this page.
+What `--config default` stands for on each dataset, and `paper`: what differs from the defaults of a method's fields.
+The presets themselves (`src/medi/methods/presets`) also have `full`, the recipes published for CIFAR-10 (RS: and for
+CIFAR-100 and SVHN). `--set field=value` changes a field. `make results` writes this page.
 """
 
 

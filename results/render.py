@@ -18,31 +18,44 @@ from statistics import fmean
 from types import ModuleType
 from typing import Any
 
+import crossing
 import discovery_tables
 import glance_tables
+import missing
 import paper_coverage
 import part_tables
+import pool_page
 import presets
 import tables
 from tables import by_setting, markdown
 
 from medi.bench.rows import read_rows
-from medi.bench.tables import read_results, render, summarise
+from medi.bench.tables import read_results, render
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments" / "theory"))
 from theory_tables import markdown_tables
 
-from medi.runtime.files import read_journal
+from medi.core.files import read_journal
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
+CROSSING = ("few", "crossing", "abundant")
+"""Folders with rows of one observation to all."""
+NUMBERS = """## Set by set
+
+Up to 20 known classes of up to 20 pictures and 5 or 20 novel ones of 1 to 10; percent, mean over 20 draws (digits: 10).
+a / b: pools of novel classes alone, with `--only-novel` / pools with as many known pictures, and up to ten one-offs.
+*Right*: lines of `clusters.csv`. *Calibration error*: of the confidence, in ten bins. *Number*: of groups; the stated
+90 % interval *holds* it. Glyphs and digits are compared as pixels, the others by the default encoder.
+
+"""
 EARLIER = """## The engine before this one
 
-Commit a24c678, on the first of these draws."""
+Commit a0ff070, on the same draws."""
 NONE_OF_THESE = """## None of these
 
 Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
-discovery with `--only-novel`, by `--none-rate`."""
+discovery with `--only-novel`, by `--none-rate`. `none given` is the default, the ring in the picture."""
 
 VERDICTS = """Six draws of each world: 4 to 8 novel classes of 3 to 10 items, up to 20 known classes of 12, the number
 not given; one CPU thread. Verdicts are counts, the rest smallest to largest. `letters`: as pixels; `conv4`: as features
@@ -54,11 +67,12 @@ def files() -> dict[Path, str]:
     """What every generated file should hold."""
     found = {}
     for path in sorted(RESULTS.glob("*/results.jsonl")):
-        found[path.with_name("table.md")] = render(summarise(read_results(path)), "md")
+        found[path.with_name("table.md")] = render(read_results(path), "md")
     for path in sorted(RESULTS.glob("*/choices.jsonl")):
         rows = [row for name in ("choices", "threes") for row in read_rows(path.with_name(f"{name}.jsonl"))]
         found[path.with_name("trials.md")] = tables.trials(rows)
     found |= {RESULTS / "presets.md": presets.page(), RESULTS / "choosing.md": choosing()}
+    found[RESULTS / "missing.md"] = missing.page(rows_of_today())
     return found | studies() | {ROOT / name: with_tables(ROOT / name, marked) for name, marked in pages().items()}
 
 
@@ -69,16 +83,19 @@ def studies() -> dict[Path, str]:
     costs_of_machines = [of_costs.section(read_json(f"complexity/{name}")) for name in ("h200", "cpu")]
     theory, of = markdown_tables(RESULTS / "theory"), discovery_tables
     cases, before, trade = (make(draws()).strip() for make in (of.cases, of.earlier, of.trade))
+    numbers = NUMBERS + of.numbers(draws()).strip()
     contents = {
         "cluster": f"{of_pools.memory_table(pools).strip()}\n\n{of_pools.process_table(pools)}",
         "complexity": "".join(costs_of_machines),
-        "discover": f"{cases}\n\n{EARLIER}\n\n{before}\n\n{NONE_OF_THESE}\n\n{trade}",
+        "discover": f"{numbers}\n\n## Every case\n\n{cases}\n\n{EARLIER}\n\n{before}\n\n{NONE_OF_THESE}\n\n{trade}",
         "diagnose": f"{VERDICTS}\n\n{script('diagnose').table(read_journal(RESULTS / 'diagnose' / 'cpu.jsonl'))}",
         "glance": glance_tables.cases_table(draws("glance")),
         "theory": "\n".join(f"## {name.capitalize()}\n\n{table}" for name, table in theory.items()),
     }
     written = {RESULTS / folder / "table.md": f"{content.strip()}\n" for folder, content in contents.items()}
-    return written | {ROOT / "docs" / "images" / "none-rate.svg": discovery_tables.curve(draws())}
+    images = ROOT / "docs" / "images"
+    pictures = {"none-rate": discovery_tables.curve(draws()), "crossing": crossing.picture(rows_of(*CROSSING))}
+    return written | {images / f"{name}.svg": picture for name, picture in pictures.items()}
 
 
 def pages() -> dict[str, dict[str, str]]:
@@ -86,45 +103,46 @@ def pages() -> dict[str, dict[str, str]]:
     episodes = rows_of("kmeans", "mp", "mm", "medi")
     return {
         "README.md": {"results": by_setting(episodes, tables.headline)},
-        "docs/mp.md": {"results": by_setting(episodes, partial(tables.of_method, "mp"))},
-        "docs/mm.md": {
-            "results": by_setting(episodes, partial(tables.of_method, "mm")),
-            "parts": part_tables.parts(rows_of("mm-parts"), "mm"),
-        },
-        "docs/cata.md": {
-            "results": by_setting(episodes, tables.ablation),
-            "views": views(),
-        },
-        "docs/baselines.md": {
-            "equal": tables.on_equal_terms(rows_of("equal")),
-            "kmeans": tables.kmeans(rows_of("kmeans")),
-            "abundant": tables.abundant(rows_of("abundant")),
-        },
-        "docs/results.md": {
+        "results/tables.md": {
             "coverage": paper_coverage.coverage(rows_of("few", "abundant", "kmeans", "mm", "mm-parts", "mp", "medi")),
-            "rounded": rounded(),
-        },
-        "docs/discover.md": {"numbers": discovery_tables.numbers(draws())},
-        "docs/glance.md": glance_tables.page_tables(draws("glance")),
-        "docs/review.md": {"answers": answers(read_json("review/simulated"))},
-        "docs/cost.md": {
+            "mp": by_setting(episodes, partial(tables.of_method, "mp")),
+            "mm": by_setting(episodes, partial(tables.of_method, "mm")),
+            "cata": part_tables.cata(episodes),
+            "told": tables.on_equal_terms(rows_of("few", "kmeans")),
+            "told-rules": told_rules(),
+            "crossing": crossing.table(rows_of(*CROSSING)),
+            "abundant": tables.abundant(rows_of("abundant", "earlier")),
+            "kmeans": tables.kmeans(rows_of("kmeans")),
+            "parts": part_tables.parts(rows_of("mm-parts"), "mm"),
+            "views": views(),
             "costs": costs(read_json("complexity/h200")),
             "speed": speed(),
         },
+        "results/README.md": {"rounded": rounded()},
+        "docs/glance.md": glance_tables.page_tables(draws("glance")),
+        "docs/pools.md": pool_page.tables(rows_of("pools")),
+        "docs/review.md": {"answers": answers(read_json("review/simulated"))},
         "docs/cluster.md": {"pools": script("pool").largest_pool(read_json("cluster/pool"))},
     }
 
 
 def answers(facts: Mapping[str, Any]) -> str:
-    """What answers, and pages of photos, are worth to a simulated person."""
-    rows, pages = facts["answers"], facts["clicks"]
-    counts = [f"{100 * fmean(row[count] for row in rows):.1f} after {count}" for count in rows[0]]
-    clicks = fmean(row["per_click"] for row in pages)
-    right = 100 * fmean(row["right"] for row in pages)
+    """What answers and gestures are worth to a simulated person."""
+    rows, pools = facts["answers"], facts["gestures"]
+    counts = [f"{100 * fmean(row[count] for row in rows):.1f} after {count}" for count in rows[0] if count.isdigit()]
+    shown, mean = fmean(row["shown"] for row in rows), {key: fmean(row[key] for row in pools) for key in pools[0]}
     return (
-        f"ACC by answers: {', '.join(counts)} ({len(rows)} draws).\n"
-        f"Photos labelled by a click: {clicks:.1f}, {right:.0f} % of them rightly ({len(pages)} draws).\n"
+        f"Photos in the right group, percent, by answers: {', '.join(counts)} ({len(rows)} draws; of 30 questions "
+        f"{shown:.0f} were expected to correct half a photo).\n"
+        f"Photos labelled by a gesture: {mean['per_gesture']:.1f}, {100 * mean['right']:.0f} % of them rightly: "
+        f"{mean['photos']:.0f} of {mean['pool']:.0f} in {mean['gestures']:.0f} gestures ({len(pools)} draws).\n"
     )
+
+
+def told_rules() -> str:
+    """What methods do with known sizes, on held-out known classes."""
+    rows = read_journal(RESULTS / "told" / "cpu.jsonl")
+    return str(script("common").markdown(script("told").told_table(rows)))
 
 
 def views() -> str:
@@ -211,6 +229,13 @@ def speed() -> str:
 def rows_of(*folders: str) -> list[dict[str, Any]]:
     """The rows of some folders; of a run in several the last folder's counts."""
     return [row for folder in folders for row in read_rows(RESULTS / folder / "results.jsonl")]
+
+
+def rows_of_today() -> list[dict[str, Any]]:
+    """All rows but those of code or settings of before."""
+    return rows_of(
+        *sorted(path.parent.name for path in RESULTS.glob("*/results.jsonl") if path.parent.name != "earlier")
+    )
 
 
 def script(name: str) -> ModuleType:

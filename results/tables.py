@@ -6,17 +6,23 @@ What was not measured leaves its cell empty, its row or column out, or a sentenc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
-from medi.bench.figures import COMPARED, LATER
-from medi.bench.grid import ALL
+from medi.bench.candidates import FROM
+from medi.bench.grid import ALL, Run
 from medi.bench.published import best_published, published, published_by_authors
+from medi.bench.rows import scored
+from medi.bench.run import settings_of
 from medi.bench.tables import Line, summarise
+from medi.core.errors import InputError
 from medi.data.facts import BENCHMARKS
-from medi.names import METHOD_NAMES, title_of
+from medi.registry import COMPARED_METHODS, METHOD_NAMES, title_of
 
+BEFORE = "sgd-0.1"
+"""UNO's and SimGCD's preset on Omniglot before their rate was chosen."""
 HEADLINE = ("svhn", "cifar10", "cifar100", "omniglot")
 NOT_YET = "Not measured yet.\n"
 TERMS: Mapping[str, Mapping[str, Any]] = {
@@ -72,17 +78,8 @@ def of_method(method: str, find: Find) -> Cells:
         title_of(method): bold(honest),
         "transductive": spread(find(method, "transductive")),
         "oracle": spread(find(method, "grouped")),
-        "preset `paper`": spread(find(method, config="paper")),
+        "preset `paper`, CATA": spread(find(method, config="paper", sampler="cata")),
         "published, without CATA": papers(honest),
-    }
-
-
-def ablation(find: Find) -> Cells:
-    """MP and MM with uniform tasks and with CATA's."""
-    return {"chance": chance(find("mp"))} | {
-        f"{title_of(method)}, {sampler}": spread(find(method, sampler=sampler))
-        for method in ("mp", "mm")
-        for sampler in ("uniform", "cata")
     }
 
 
@@ -116,6 +113,7 @@ def find_line(
         and way in (None, run.way)
         and run.sampler in (None, sampler)
         and balance in (None, run.balance)
+        and line.acc  # none, where training diverged with every seed
     ]
     return min(found, key=lambda line: line.run.balance, default=None)
 
@@ -123,7 +121,7 @@ def find_line(
 def on_equal_terms(rows: Rows) -> str:
     """Every method on every set, told the same: nothing, that classes are equally large, and where they are not.
 
-    ≈ stands beside a method whose loss assumes equal sizes, whatever it was told.
+    Five observations, pooled, tasks by CATA. ≈ stands beside a method whose loss assumes equal sizes, told or not.
     """
     lines = summarise(rows)
     if not lines:
@@ -135,7 +133,7 @@ def on_equal_terms(rows: Rows) -> str:
     for dataset in [name for name in BENCHMARKS if any(line.run.dataset == name for line in lines)]:
         for told, options in TERMS.items():
             found = {
-                name: find_line(lines, dataset, 5, None, name, config="cpu", score="pooled", **options)
+                name: find_line(lines, dataset, 5, None, name, sampler="cata", score="pooled", **options)
                 for name in methods
             }
             seeds = sorted({len(line.acc) for line in found.values() if line})
@@ -166,28 +164,55 @@ def kmeans(rows: Rows) -> str:
 
 
 def abundant(rows: Rows) -> str:
-    """Every compared method with all novel images observed, beside what the paper and the authors report."""
+    """Every compared method with all novel images observed, over what the paper and the authors report.
+
+    † stands beside what was not run with today's preset.
+    """
     lines, table = summarise(rows), list[Cells]()
-    kinds = [("kmeans", "features"), *((method, "default") for method in (*COMPARED, *LATER))]
+    of_before = {replace(Run.of_row(row), seed=0) for row in rows if is_of_before(row)}
+    columns = {"K-means": ("kmeans", "default"), "K-means on features": ("kmeans", "features")}
+    columns |= {title_of(method): (method, "default") for method in COMPARED_METHODS if method != "kmeans"}
     for dataset in HEADLINE:
-        for method, config in kinds:
-            line = find_line(lines, dataset, ALL, None, method, config=config, score="pooled")
-            if line is None:
-                continue
-            of_authors = published_by_authors(dataset, method)
-            table.append(
-                {
-                    "set": BENCHMARKS[dataset].title,
-                    "chance": chance(line),
-                    "method": title_of(method) + (" on features" if config == "features" else ""),
-                    "test images": spread(line),
-                    "training images": "" if line.observed is None else f"{100 * line.observed:.1f}",
-                    "n": str(len(line.acc)),
-                    "paper": papers(line),
-                    "authors": of_authors.percent() if of_authors else "",
-                }
-            )
+        found: dict[str, Line] = {}
+        for title, (method, config) in columns.items():
+            for name in (config, BEFORE):
+                line = find_line(lines, dataset, ALL, None, method, config=name, sampler="cata", score="pooled")
+                if line and title not in found:
+                    found[title] = line
+        ours, of_paper, of_authors = Cells(), Cells(), Cells()
+        for title, line in found.items():
+            ours[title] = spread(line) + " †" * (line.run.config == BEFORE or line.run in of_before)
+            of_paper[title] = papers(line)
+            of_authors[title] = value.percent() if (value := published_by_authors(dataset, line.run.method)) else ""
+        head = {"set": BENCHMARKS[dataset].title, "chance": chance(*found.values())}
+        for name, cells in {"us": ours, "paper": of_paper, "authors": of_authors}.items():
+            if any(cells.values()):
+                table.append((head if name == "us" else {}) | {"by": name} | dict.fromkeys(columns, "") | cells)
     return markdown(table)
+
+
+def is_of_before(row: Mapping[str, Any]) -> bool:
+    """Whether a row has other settings than its preset today, changed by `--set` or since.
+
+    A setting that it lacks, or has as None, did not exist then.
+    """
+    if "settings" not in row:
+        return False
+    changes = row.get("set", {})
+    try:
+        today = settings_of(replace(Run.of_row(dict(row)), changes=changes if FROM in changes else {}))
+    except InputError:  # there is no such preset any more
+        return True
+    return differ(row["settings"], today)
+
+
+def differ(before: Any, today: Any) -> bool:
+    """Whether stored settings have another value than those of today, at any depth."""
+    if isinstance(before, dict) and isinstance(today, dict):
+        return any(differ(value, today[name]) for name, value in before.items() if name in today)
+    if isinstance(before, list) and isinstance(today, list) and len(before) == len(today):
+        return any(map(differ, before, today))
+    return before not in (None, today)
 
 
 def trials(rows: Rows) -> str:
@@ -237,7 +262,7 @@ def comparison(key: tuple[Any, ...], candidates: Mapping[str, Rows]) -> str:
 def finished(rows: Rows) -> Splits:
     """ACC of a candidate's splits for which all its numbers of observations are there."""
     splits: dict[tuple[Any, ...], dict[int | str, float]] = {}
-    for row in rows:
+    for row in scored(rows):
         splits.setdefault((*row["held_out"], row["seed"]), {})[row["observations"]] = 100 * row["acc"]
     counts = {row["observations"] for row in rows}
     return {split: of_split for split, of_split in splits.items() if of_split.keys() == counts}

@@ -1,36 +1,37 @@
-from dataclasses import replace
+import csv
+import json
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from medi import demo
-from medi.methods.mp import MP
-from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
+from medi.core.errors import InputError
+from medi.core.progress import Silent
+from medi.grouping.engine import ALONE
 
 
-def test_the_demo_trains_scores_draws_and_can_be_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "DEMO_EPISODES", 3)
-    cpu = MP.presets["cpu"]
-    quick = replace(cpu, network="mlp", queries=3, images=60, schedule=replace(cpu.schedule, steps=8))
-    monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": quick})
-    (tmp_path / "results.jsonl").write_text("kept")
-    (tmp_path / "discovered.png").write_text("of the last time")
-    demo.run_demo(tmp_path)
-    picture = Image.open(tmp_path / "discovered.png")
-    assert picture.width > 600
-    assert np.asarray(picture).std() > 10  # something is drawn
-    assert (tmp_path / "results.jsonl").read_text() == "kept"
-    assert {path.name for path in tmp_path.iterdir()} == {"results.jsonl", "discovered.png"}
+def test_letters_are_written_as_a_person_would_have_them(tmp_path):
+    truth = demo.write_letters(tmp_path)
+    known = {path.name: list(path.iterdir()) for path in (tmp_path / "known").iterdir()}
+    assert len(known) == 20
+    assert sum(map(len, known.values())) == 20 * demo.OF_KNOWN - demo.HIDDEN * demo.LETTERS_HIDDEN
+    assert sorted(path.name for path in (tmp_path / "novel").iterdir()) == sorted(truth)
+    labels = list(truth.values())
+    assert sum(label == ALONE for label in labels) == 4
+    assert sum(label < ALONE for label in labels) == demo.HIDDEN * demo.LETTERS_HIDDEN
+    assert all(labels.count(group) == demo.OF_NOVEL for group in range(8))
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_contact_sheet_frames_the_wrong_ones_in_red(channels):
-    image = np.full((channels, 32, 32), 200, np.uint8)
-    strips = [Strip("group 1", "", [Thumbnail(image)], [Thumbnail(image, wrong=True)]), Strip("group 2", "", [], [])]
-    pixels = np.asarray(contact_sheet(strips, "title", "legend")).astype(int)
-    red = (pixels[:, :, 0] > 180) & (pixels[:, :, 1] < 80) & (pixels[:, :, 2] < 80)
-    assert red.any()
-    plain = [Strip("group 1", "", [Thumbnail(image)], [])]
-    pixels = np.asarray(contact_sheet(plain, "title", "legend")).astype(int)
-    assert not ((pixels[:, :, 0] > 180) & (pixels[:, :, 1] < 80) & (pixels[:, :, 2] < 80)).any()
+def test_the_demo_sorts_says_how_many_are_right_and_can_be_repeated(tmp_path):
+    for _ in range(2):
+        done = demo.run_demo(tmp_path, "plain", Silent())
+    with (tmp_path / "found" / "clusters.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == done.drawings == 64
+    assert (tmp_path / "found" / "report.html").is_file()
+    assert json.loads((tmp_path / "found" / "discovery.json").read_text())["n_classes"] == done.facts["n_classes"]
+    assert done.right / done.drawings > 0.7, "letters are easy for the default encoder"
+
+
+def test_a_method_that_the_demo_does_not_have_is_refused(tmp_path):
+    with pytest.raises(InputError, match="plain"):
+        demo.run_demo(tmp_path, "rs", Silent())
+    assert not list(tmp_path.iterdir())

@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import takewhile
 
 import documents
@@ -12,19 +11,23 @@ import uvicorn
 from documents import PAGES, ROOT, blocks, run_page, words_of
 from people import PALETTES, tinted
 
-import medi
-import medi.cli
-from medi.discovery import rehearsal
-from medi.review import serve, session
-from medi.train.loop import _Run
+import medi.cli.main
+from medi.review import server, session
 
 RUN = [page for page in PAGES if any(block.kind in ("console", "python") and not block.why for block in blocks(page))]
-IN_FULL = {"docs/tutorials/photos.md", "docs/tutorials/vectors.md", "docs/tutorials/table.md"}
+IN_FULL = {"README.md", "docs/tutorials/photos.md", "docs/tutorials/vectors.md", "docs/tutorials/table.md"}
 """Pages that show what is printed; on the others, commands do little of what they do otherwise."""
-SLOW = {"README.md", "docs/tutorials/photos.md", "docs/tutorials/method.md", "docs/tutorials/table.md"}
+SLOW = {
+    "README.md",
+    "docs/pools.md",
+    "docs/tutorials/photos.md",
+    "docs/tutorials/method.md",
+    "docs/tutorials/table.md",
+}
 # What a person names on the page of `medi review`, where it is not the first group.
 NAMED = {
-    "docs/tutorials/photos.md": {1: "delta", 2: "jheh", 3: "ca", 4: "xi", 5: "on", 6: "san"},
+    "README.md": {2: "psi"},
+    "docs/tutorials/photos.md": {1: "delta", 2: "psi", 5: "feh"},
 }
 
 
@@ -49,7 +52,7 @@ def test_every_block_is_run_or_says_why_not():
 
 def parsed(words):
     """Down to the command that would run: every name and option must be there."""
-    command, context = typer.main.get_command(medi.cli.app), None
+    command, context = typer.main.get_command(medi.cli.main.app), None
     name, rest = "medi", list(words)
     while hasattr(command, "commands"):
         context = typer.Context(command, info_name=name, parent=context)
@@ -83,7 +86,7 @@ def program(capsys, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["medi", *words])
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
-            medi.cli.run()
+            medi.cli.main.run()
         printed = capsys.readouterr()
         assert stop.value.code == 0, f"medi {' '.join(words)}: {printed.err}"
         return printed.out + printed.err
@@ -92,25 +95,18 @@ def program(capsys, monkeypatch):
 
 
 @pytest.fixture
-def hurried(program, monkeypatch):
-    """The program, with trainings of three steps, short rehearsals and few episodes."""
-    start = _Run.__init__
-
-    def short(self, model, loss, schedule, *more):
-        start(self, model, loss, replace(schedule, steps=min(3, schedule.steps)), *more)
+def hurried(program, hurry):
+    """The program, with short work."""
 
     def run(*words):
         few = ("--episodes", "5", "--seeds", "1") if words[:2] == ("bench", "run") else ()
         return program(*words, *few)  # the last of an option counts
 
-    def hurry():
-        monkeypatch.setattr(_Run, "__init__", short)
-        monkeypatch.setattr(rehearsal, "SCALE_BAGS", 8)
-        monkeypatch.setattr(rehearsal, "BAGS", 12)
-        monkeypatch.setitem(medi.evaluate.__kwdefaults__, "episodes", 5)
+    def begin():
+        hurry()
         return run
 
-    return hurry
+    return begin
 
 
 @pytest.fixture
@@ -128,8 +124,8 @@ def person(monkeypatch):
         for group, name in names.items():
             reviews[-1].act({"seq": reviews[-1].history.seq, "action": "name", "group": group, "name": name})
 
-    monkeypatch.setattr(serve, "opened", opened)
-    monkeypatch.setattr(serve.webbrowser, "open", lambda address: None)
+    monkeypatch.setattr(server, "opened", opened)
+    monkeypatch.setattr(server.webbrowser, "open", lambda address: None)
     monkeypatch.setattr(uvicorn.Server, "run", run)
     return names
 
@@ -166,7 +162,7 @@ def test_what_a_page_shows_can_be_done(page, folder, program, hurried, person):
     if name_of(page) in NAMED:
         person.clear()
         person.update(NAMED[name_of(page)])
-        (folder / "known").unlink()  # the page makes folders of its own
+        (folder / "known").unlink()  # the pages make folders of their own
         (folder / "new").unlink()
     run_page(page, program if name_of(page) in IN_FULL else hurried())
 

@@ -21,27 +21,28 @@ import torch
 from people import PALETTES, tinted
 from pools import Pool
 from processes import end, kill, start, start_ranks
+from tiny import some_classes
 
 from medi.bench import run as bench_run
 from medi.bench.grid import Run
 from medi.bench.run import run_grid
+from medi.bench.setup import Setup
+from medi.core.errors import InputError
+from medi.core.files import only_process, read_journal
+from medi.core.progress import Silent
+from medi.core.tensors import load_arrays
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
-from medi.data.imageset import ImageSet
-from medi.discovery import assign, run
-from medi.discovery.assign import run_assign
-from medi.errors import InputError
+from medi.discover import assign, run
+from medi.discover.arguments import AssignArguments, Manner
+from medi.discover.assign import run_assign
 from medi.methods.mp import MP
-from medi.methods.pretraining import Pretraining
+from medi.nn.context import Context
+from medi.nn.loop import _Run
 from medi.photos import encode_folder
 from medi.photos.cache import PhotoCache
+from medi.report.assigned import render_assigned
 from medi.report.page import render
-from medi.runtime.context import Context
-from medi.runtime.files import only_process, read_journal
-from medi.runtime.progress import Silent
-from medi.train.checkpoint import load_checkpoint
-from medi.train.loop import _Run
-from medi.train.schedule import Schedule
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 MP_RUN = Run("rules", "mp", "tiny", "uniform", 3, 2, "honest", "episode", 0)
@@ -53,37 +54,28 @@ RUNS = [
 ]
 
 
-def some_classes(count: int, seed: int) -> ImageSet:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(count).repeat(24)
-    classes = torch.randint(0, 256, (count, 1, 16, 16), generator=generator)
-    noise = torch.randint(-90, 90, (len(labels), 1, 16, 16), generator=generator)
-    images = (classes[labels] + noise).clamp(0, 255).to(torch.uint8)
-    return ImageSet(images, labels, tuple(f"class {number}" for number in range(count)))
-
-
 @pytest.fixture(autouse=True)
 def small_grid(monkeypatch):
     """Two stages of training with a checkpoint every other step, on images that take no time."""
-    before = Pretraining(network="conv4", batch=20, schedule=Schedule(steps=6))
-    tiny = MP(queries=2, images=12, pretraining=before, schedule=Schedule(steps=8))
-    benchmark = Benchmark(facts_of("rules"), some_classes(4, seed=0), some_classes(4, seed=1))
+    before = {"network": "conv4", "batch": 20, "schedule": {"steps": 6, "decay": 0.0, "shape": "cosine"}}
+    tiny = {"queries": 2, "images": 12, "pretraining": before, "schedule": {"steps": 8}}
+    benchmark = Benchmark(facts_of("rules"), some_classes(0, 4), some_classes(1, 4))
     monkeypatch.setattr(MP, "presets", {**MP.presets, "tiny": tiny})
-    monkeypatch.setattr(bench_run, "load_dataset", lambda *_: benchmark)
+    monkeypatch.setattr(bench_run, "load_dataset", lambda *_, **__: benchmark)
     monkeypatch.setattr(bench_run, "Context", lambda **options: Context(**options, checkpoint_seconds=0))
     monkeypatch.setattr(_Run, "LOG_EVERY", 2)
     bench_run.commit()  # asks git once, before the clock runs
 
 
 def grid(out: Path, runs=RUNS) -> list[dict]:
-    return run_grid(runs, out, episodes=4, device=torch.device("cpu"), resume=True, reporter=Silent())
+    return run_grid(runs, Setup(out, 4, torch.device("cpu"), Silent(), resume=True))
 
 
 def what_matters(out: Path) -> tuple[list, dict, dict]:
     """Results but for the time they took, every bit of trained weights, the logs' steps; nothing else lies about."""
     rows = [{k: v for k, v in row.items() if k != "seconds"} for row in read_journal(out / "results.jsonl")]
     weights = {
-        path.name: {name: tensor.numpy().tobytes() for name, tensor in load_checkpoint(path)[0].items()}
+        path.name: {name: array.tobytes() for name, array in load_arrays(path)[0].items()}
         for path in (out / "models").glob("*.safetensors")
     }
     logs = {path.name: [row["step"] for row in read_journal(path)] for path in (out / "models").glob("*.jsonl")}
@@ -143,13 +135,12 @@ def survive(
             completed += 1
 
 
-def test_a_grid_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
-    survive(grid, what_matters, tmp_path, kills=6, writes=60, seed=0)
+few_or_many_kills = pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.slow)])
 
 
-@pytest.mark.slow
-def test_a_grid_that_is_killed_sixty_times_ends_as_an_undisturbed_one(tmp_path):
-    survive(grid, what_matters, tmp_path, kills=60, writes=60, seed=1)
+@few_or_many_kills
+def test_a_grid_that_is_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path, kills):
+    survive(grid, what_matters, tmp_path, kills=kills, writes=60, seed=kills)
 
 
 @pytest.fixture
@@ -163,7 +154,12 @@ def assign_pool(tmp_path, monkeypatch):
 
     def work(out: Path) -> None:
         os.environ["MEDI_CACHE"] = str(out / "cache")
-        run_assign(tmp_path / "model", photos, out / "table.csv", Silent(), force=True)
+        run_assign(
+            AssignArguments(tmp_path / "model", photos, out / "table.csv"),
+            render_assigned,
+            Silent(),
+            Manner(force=True),
+        )
 
     def outcome(out: Path) -> tuple[bytes, dict[bytes, bytes | None]]:
         """The table, and what the cache says of every photo: all of it, and to the bit."""
@@ -176,13 +172,9 @@ def assign_pool(tmp_path, monkeypatch):
     return work, outcome
 
 
-def test_a_pool_whose_features_are_being_kept_can_be_killed_again_and_again(tmp_path, assign_pool):
-    survive(*assign_pool, tmp_path, kills=6, writes=32, seed=2)
-
-
-@pytest.mark.slow
-def test_a_pool_whose_features_are_being_kept_can_be_killed_sixty_times(tmp_path, assign_pool):
-    survive(*assign_pool, tmp_path, kills=60, writes=32, seed=3)
+@few_or_many_kills
+def test_a_pool_whose_features_are_being_kept_can_be_killed_again_and_again(tmp_path, assign_pool, kills):
+    survive(*assign_pool, tmp_path, kills=kills, writes=32, seed=kills)
 
 
 def test_the_run_after_a_kill_encodes_only_what_was_not_kept(tmp_path, assign_pool):
@@ -270,7 +262,7 @@ def replacement(tmp_path, monkeypatch):
 
     def work(out: Path, classes: int = 3) -> None:
         arguments = run.Arguments(tmp_path / "known", tmp_path / "novel", out, classes, method="kmeans", export=True)
-        run.run_discover(arguments, render, Silent(), force=True)
+        run.run_discover(arguments, render, Silent(), Manner(force=True))
 
     work(out, classes=2)
     (out / "groups" / "1").rename(out / "groups" / "my animals")
@@ -295,7 +287,7 @@ def results_in(out: Path) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in out.rglob("*"):
         name = path.relative_to(out).as_posix()
-        if path.is_file() and not name.startswith("unfinished/"):
+        if path.is_file() and not name.startswith(("unfinished/", ".lock")):
             found[name] = path.read_bytes()
     facts = json.loads(found["discovery.json"])
     return found | {
@@ -319,15 +311,12 @@ def check_stops(case: Replacement, moments: Iterable[int], *, killed: bool) -> N
         assert not (case.out / "unfinished").exists()
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
-def test_discover_that_is_stopped_leaves_the_old_results_or_the_new_and_can_be_repeated(replacement, killed):
-    check_stops(replacement, range(2 + killed, replacement.operations, replacement.operations // 8), killed=killed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [True, False], ids=["killed", "Ctrl-C"])
-def test_discover_can_be_stopped_before_each_of_its_file_operations(replacement, killed):
-    check_stops(replacement, range(1, replacement.operations + 1), killed=killed)
+def test_discover_that_is_stopped_leaves_the_old_results_or_the_new_and_can_be_repeated(replacement, killed, every):
+    operations = replacement.operations
+    moments = range(1, operations + 1) if every else range(2 + killed, operations, operations // 8)
+    check_stops(replacement, moments, killed=killed)
 
 
 def test_after_a_stop_in_the_middle_of_replacing_results_another_discovery_can_begin(replacement):
@@ -339,13 +328,6 @@ def test_after_a_stop_in_the_middle_of_replacing_results_another_discovery_can_b
     assert json.loads((out / "discovery.json").read_text())["n_classes"] == 4
     assert (out / "groups" / "0" / "notes.txt").read_text() == "mine"
     assert not (out / "unfinished").exists()
-
-
-def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path):
-    process = start(dies, grid, tmp_path, 9, 5)
-    assert end(process) == -signal.SIGKILL
-    grid(tmp_path)
-    assert not list(tmp_path.rglob("*.tmp"))
 
 
 @contextmanager
@@ -363,7 +345,7 @@ def disk_of(size: str, at: Path):
 
 def command(out: Path, stderr: Path) -> None:
     """`medi bench run --resume` as the command line runs it: K-means, then MP."""
-    from medi.cli import run
+    from medi.cli.main import run
 
     sys.argv = f"medi bench run --dataset rules --method kmeans,mp --way 3 --observations 2 --out {out}".split()
     sys.argv += ["--seeds", "1", "--episodes", "4", "--device", "cpu", "--resume"]

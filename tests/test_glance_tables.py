@@ -3,7 +3,6 @@
 from statistics import stdev
 
 import glance_tables
-import pytest
 from markdown_cells import cells
 
 ONE = {"acc": 0.5, "all right": 0.6, "groups": 4, "classes": 5, "seconds": 2.0}
@@ -35,13 +34,6 @@ def test_a_set_has_a_column_and_the_best_guess_is_bold():
     assert [line["time"] for line in lines(rows, "pure").values()] == ["1", "1/200"]
 
 
-def test_who_was_told_the_number_neither_wins_nor_is_asked_for_it():
-    rows = [row("pure", **{"whitened Ward, told": ONE | {"acc": 0.9}, "HDBSCAN": ONE | {"acc": 0.4}}), row("mixed")]
-    found = lines(rows, "pure")
-    assert (found["whitened Ward, told"]["garden"], found["whitened Ward, told"]["number off by"]) == ("90", "")
-    assert found["MEDI"]["garden"] == "**50**"
-
-
 def test_what_was_not_measured_is_no_number():
     rows = [row("pure"), row("mixed", HDBSCAN=ONE | {"one-offs alone": 0.5})]
     found = lines(rows, "mixed")
@@ -49,19 +41,6 @@ def test_what_was_not_measured_is_no_number():
     assert found["MEDI"]["one-offs alone"] == ""
     assert "known named" not in found["HDBSCAN"]
     assert set(glance_tables.page_tables([]).values()) == {glance_tables.NOT_YET}
-
-
-def test_where_everything_is_new_medi_is_told_so():
-    rows = [row("pure", **{"medi --only-novel": ONE | SURE | {"acc": 0.8}}), row("mixed")]
-    assert (lines(rows, "pure")["MEDI"]["garden"], lines(rows, "mixed")["MEDI"]["garden"]) == ("80", "50")
-
-
-def test_confidence_stands_beside_what_was_right_and_draws_are_counted():
-    rows = [row(pool, draw=draw) for pool in ("pure", "mixed") for draw in range(3)]
-    notes = glance_tables.page_tables(rows)["notes"]
-    assert "garden 60 / 70." in notes
-    assert "Draws: garden 3;" in notes
-    assert glance_tables.stated_and_right(rows, "medi") == pytest.approx((0.6, 0.7))
 
 
 def test_every_case_has_its_spread_and_the_difference_on_the_same_draws():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.metrics import acc, ari, calibration_error, chance, nmi, rightly_assigned, score_episodes
 
 partitions = st.integers(1, 30).flatmap(

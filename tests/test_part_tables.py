@@ -1,4 +1,4 @@
-"""The table of a method taken apart, from rows made up here."""
+"""What parts of a method are worth, from rows made up here."""
 
 from dataclasses import replace
 
@@ -22,9 +22,10 @@ def test_the_first_settings_are_the_whole_and_the_others_have_their_difference_t
     assert [line[""] for line in found] == ["chance", "whole", "no inner steps"]
 
 
-def test_a_set_is_a_column_and_what_was_not_measured_is_left_empty():
-    mine = rows(WHOLE, 0.5, 0.6) + rows(LESS, 0.5) + rows(replace(WHOLE, dataset="cifar10", way=5), 0.4)
-    (_, whole, less) = cells(part_tables.parts(mine, "mm"))
-    assert (whole["CIFAR-10"], less["CIFAR-10"]) == ("40.0", "")
-    assert less["Omniglot"] == "+0.0"
-    assert part_tables.parts([], "mm") == part_tables.NOT_YET
+def test_what_cata_adds_is_paired_by_seed_and_stands_beside_the_papers():
+    one = Run("svhn", "mp", "default", "uniform", 5, 5, "honest", "episode", 0, balance=True)
+    other = replace(one, sampler="cata")
+    lost = {"acc": None, "diverged": "before step 25"}
+    added = rows(one, 0.5, 0.6, 0.7, 0.9) + rows(other, 0.51, 0.62, 0.73) + [rows(other, *[0.0] * 4)[3] | lost]
+    shown, *_ = cells(part_tables.cata(added))
+    assert (shown["MP: added"], shown["MP: added in the paper"]) == ("+2.0 ± 2.5", "+0.5")  # 61.0 less 60.5

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from markdown_cells import cells
 
 from medi.bench.grid import ALL
-from medi.bench.paper import parts_of
 from medi.data.facts import BENCHMARKS
+from paper.parts import parts_of
 
 
 def row(acc: float, method: str, dataset: str = "cifar10", observations: int | str = 5, **other: object) -> dict:
@@ -65,7 +65,7 @@ def test_kmeans_of_all_characters_at_once_stands_beside_the_papers_number():
 
 
 def test_on_equal_terms_a_method_that_assumes_equal_sizes_is_marked():
-    terms = {"config": "cpu", "score": "pooled"}
+    terms = {"score": "pooled"}
     rows = [row(0.4, "rs", balance=False, **terms), row(0.5, "rs", **terms)]
     rows += [row(0.6, "uno", balance=False, **terms) | {"assumes_equal_sizes": True}]
     untold, told = cells(tables.on_equal_terms(rows))
@@ -73,23 +73,44 @@ def test_on_equal_terms_a_method_that_assumes_equal_sizes_is_marked():
     assert (told["RS"], told["UNO ≈"]) == ("50.0", "")
 
 
-def test_everything_observed_stands_beside_the_papers_and_the_authors_figures():
+def test_everything_observed_stands_over_the_papers_and_the_authors_figures():
     everything = {"observations": ALL, "score": "pooled"}
     rows = [
         row(0.7, "dtc", "svhn", **everything),
-        row(0.6, "kmeans", "svhn", **everything, config="features") | {"acc_observed": 0.5},
+        row(0.6, "kmeans", "svhn", **everything, config="features"),
         row(0.8, "dtc", "omniglot", **everything, way=659),
     ]
-    kmeans, svhn, omniglot = cells(tables.abundant(rows))
-    assert (kmeans["method"], kmeans["test images"], kmeans["training images"]) == (
-        "K-means on features",
-        "60.0",
-        "50.0",
-    )
-    assert (svhn["method"], svhn["chance"], svhn["test images"], svhn["training images"]) == ("DTC", "25.0", "70.0", "")
-    assert (svhn["n"], svhn["paper"], svhn["authors"]) == ("1", "60.9 ± 1.6", "")
-    assert (omniglot["set"], omniglot["paper"], omniglot["authors"]) == ("Omniglot", "89.0", "89.0")
+    svhn, of_paper, omniglot, _, of_authors = cells(tables.abundant(rows))
+    assert svhn == {
+        "set": "SVHN", "chance": "25.0", "by": "us", "K-means on features": "60.0", "DTC": "70.0",
+    }  # fmt: skip
+    assert (of_paper["by"], of_paper["K-means on features"], of_paper["DTC"]) == ("paper", "42.6 ± 0.0", "60.9 ± 1.6")
+    assert (omniglot["set"], omniglot["DTC"], of_authors["DTC"]) == ("Omniglot", "80.0", "89.0")
     assert tables.abundant([]) == tables.NOT_YET
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({}, "70.0"),
+        ({"supervised_batch": None, "setting of before": 3}, "70.0"),  # what did not exist then is not other
+        ({"stage": {"epochs": 40}, "known": 79}, "70.0"),  # as today
+        ({"stage": {"epochs": 200}}, "70.0 †"),
+        ({"supervised": {"drop_at": [0.5]}}, "70.0 †"),
+    ],
+)
+def test_a_row_of_other_settings_than_the_preset_is_marked(settings, shown):
+    rows = [row(0.7, "rs", "svhn", observations=ALL, score="pooled", settings=settings)]
+    rows += [row(0.2, "uno", "omniglot", observations=ALL, score="pooled", config="sgd-0.1", sampler=None)]
+    svhn, _, omniglot, *_ = cells(tables.abundant(rows))
+    assert (svhn["RS"], omniglot["UNO"]) == (shown, "20.0 †")
+
+
+def test_where_training_diverged_the_cell_is_empty():
+    lost = row(0.0, "mm", "svhn", config="paper", sampler="cata") | {"acc": None, "diverged": "before step 25"}
+    shown, *_ = cells(tables.by_setting([lost, row(0.6, "mm", "svhn")], partial(tables.of_method, "mm")))
+    assert shown["MM"] == "**60.0**"
+    assert not shown.get("preset `paper`, CATA")
 
 
 def test_candidates_with_most_splits_come_first_and_others_are_compared_on_shared_ones():
@@ -104,44 +125,6 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
     assert (short["candidate"], short["to the first"]) == ("`short`", f"-5.0 ± {stdev([-10, 0, -5]) / 3**0.5:.1f}")
     assert (lucky["candidate"], lucky["std"], lucky["to the first"]) == ("`lucky`", "", "+4.0 (1)")
     assert (elsewhere["candidate"], elsewhere["to the first"]) == ("`elsewhere`", "")
-
-
-def test_a_candidate_tried_with_several_numbers_of_observations_is_ranked_by_their_mean():
-    rows = [
-        *(trial(acc, "even", split) for split, acc in enumerate([0.6, 0.8])),
-        *(trial(acc, "even", split, observations=1) for split, acc in enumerate([0.5, 0.7])),
-        *(trial(acc, "steep", split) for split, acc in enumerate([0.7, 0.9])),
-        *(trial(acc, "steep", split, observations=1) for split, acc in enumerate([0.2, 0.3])),
-        trial(1.0, "steep", 2),  # with one observation this split is still to come
-    ]
-    even, steep = cells(tables.trials(rows))
-    assert (even["ACC"], even["5-obs"], even["1-obs"], even["std"]) == ("65.0", "70.0", "60.0", "14.1")
-    assert (steep["ACC"], steep["5-obs"], steep["1-obs"], steep["splits"]) == ("52.5", "80.0", "25.0", "2")
-    assert steep["to the first"] == f"-12.5 ± {stdev([-10, -15]) / 2**0.5:.1f}"
-
-
-def test_methods_regimes_and_numbers_of_held_out_classes_are_compared_apart():
-    rows = [
-        trial(0.5, "one", 0),
-        trial(0.6, "one", 0, method="rs"),
-        trial(0.7, "one", 0, observations=ALL, score="pooled"),
-        trial(0.8, "one", 0, regime="transductive"),
-        trial(0.9, "one", 0, held_out=["a", "b"]),
-    ]
-    assert tables.trials(rows).count("\n## ") == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"rate": 0.1, "start": {"steps": 5}, "members": [{"mix": 0.5}]}, []),
-        ({"rate": 0.2, "start": None, "members": [{"mix": 0.5}]}, ["rate 0.2", "no start"]),
-        ({"rate": 0.1, "start": {"steps": 9}, "members": [{"mix": 0.5}] * 2}, ["start.steps 9", "with members.1"]),
-        ({"start": {"steps": 5}, "members": [{"mix": 0.5}], "new": None}, ["no rate"]),
-    ],
-)
-def test_settings_that_differ_are_named(settings, said):
-    assert tables.changes(settings, {"rate": 0.1, "start": {"steps": 5}, "members": [{"mix": 0.5}]}) == said
 
 
 @given(st.lists(st.lists(st.floats(0.1, 1.0), min_size=1, max_size=6), min_size=1, max_size=12))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import griffe
 
-from medi.names import METHOD_LISTINGS
+from medi.registry import METHOD_LISTINGS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 LINE = 88
@@ -20,8 +21,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "MetaDiscovery",
         (
             "medi.MetaDiscovery: medi.estimator.MetaDiscovery",
-            *(f"medi.discovery.result.{name}" for name in ("Discovery", "ClassCount", "Diagnosis", "Group")),
-            *(f"medi.discovery.recogniser.{name}" for name in ("Recogniser", "Recognised", "Guess")),
+            *(f"medi.discover.result.{name}" for name in ("Discovery", "ClassCount", "Diagnosis", "Group")),
+            *(f"medi.grouping.recogniser.{name}" for name in ("Recogniser", "Recognised", "Guess")),
         ),
     ),
     "methods": (
@@ -32,7 +33,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             *(f"medi.methods.{name}: medi.methods.base.{name}" for name in ("Clustering", "Assignment")),
             "medi.methods.EmbeddingMethod: medi.methods.embedding.EmbeddingMethod",
             "medi.methods.bag_training.BagMethod",
-            *("medi.train.loop.train", "medi.train.schedule.Schedule", "medi.runtime.context.Context"),
+            *("medi.nn.loop.train", "medi.nn.schedule.Schedule", "medi.nn.context.Context"),
             *METHOD_PLACES,
         ),
     ),
@@ -46,11 +47,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "scores": (
         "Scores",
         (
-            *("medi.evaluate: medi.bench.score.evaluate", "medi.bench.score.Score"),
-            *(
-                f"medi.metrics.{name}"
-                for name in ("acc", "nmi", "ari", "score_episodes", "Scores", "best_map", "chance")
-            ),
+            *("medi.evaluate: medi.bench.score.evaluate", "medi.bench.score.Scoring", "medi.bench.score.Score"),
+            *(f"medi.metrics.{name}" for name in ("acc", "nmi", "ari", "score_episodes", "Scores", "chance")),
         ),
     ),
     "theory": (
@@ -63,7 +61,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
             ),
         ),
     ),
-    "errors": ("Errors", ("medi.errors.InputError", "medi.errors.LostError")),
+    "errors": ("Errors", ("medi.core.errors.InputError", "medi.core.errors.LostError")),
 }
 
 
@@ -135,7 +133,7 @@ def _documented(thing: Any) -> list[str]:
     for section in thing.docstring.parse("google", warnings=False):
         kind = section.kind.value
         if kind == "text":
-            parts.append(section.value)
+            parts.append(re.sub(r"^>>> .*?(?=\n\n|\Z)", r"```pycon\n\g<0>\n```", section.value, flags=re.M | re.S))
         elif kind == "examples":
             parts += [f"```pycon\n{text}\n```" if form.value == "examples" else text for form, text in section.value]
         elif kind in ("returns", "yields"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from medi.cli import app
+from medi.cli.main import app
 
 _TYPES = {"<path>": "PATH", "<str>": "TEXT", "<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
 

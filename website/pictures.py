@@ -21,7 +21,7 @@ import chromium
 
 IMAGES = DOCS / "images"
 WIDE, TALL = (1000, 860), (1000, 1300)
-NAMES = {1: "delta", 4: "xi", 6: "san"}
+NAMES = {1: "delta", 2: "psi", 5: "feh"}
 """Groups that have a name in the picture of the review."""
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         os.environ["MEDI_CACHE"] = f"{name}/cache"
-        write_files("tutorials/photos.md", "tutorials/method.md")
+        write_files("tutorials/method.md")
         for page in sys.argv[1:] or ("photos", "vectors", "table", "method"):
             photos() if page == "photos" else figures(page)
 
@@ -59,8 +59,8 @@ def figures(page: str) -> None:
 
 def photos() -> None:
     """The report, the page of a review, and the preview of a split."""
-    subprocess.run([sys.executable, "letters.py"], check=True)
-    medi("discover", "--known", "known", "--novel", "pool", "--out", "found")
+    medi("demo")
+    medi("discover", "--known", "demo/letters/known", "--novel", "demo/letters/novel", "--out", "found")
     with chromium.browser(Path("profile")) as browser:
         show(browser, Path("found/report.html").resolve().as_uri(), TALL)
         save(shot(browser), "report")
@@ -83,6 +83,8 @@ def photos() -> None:
             buttons = "[...document.querySelectorAll(\".card[data-group='0'] button\")]"
             browser.run(f"{buttons}.find((button) => button.textContent.includes('Split')).click()")
             browser.wait_until("document.querySelectorAll('dialog .parts section').length === 2")
+            browser.run("[...document.querySelectorAll('dialog button')].find((b) => b.textContent === '4').click()")
+            browser.wait_until("document.querySelectorAll('dialog .parts section').length === 4")
             save(shot(browser), "review-split")
             server.terminate()
 

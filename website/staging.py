@@ -1,4 +1,4 @@
-"""The folder the site is built from: docs/, and every file of the repository that its pages link to.
+"""The folder the site is built from: README.md, docs/, and every file of the repository that these pages link to.
 
 Pages keep links that work where they are read in the repository (`../results/mp/table.md`, `../CONTRIBUTING.md`).
 On the site docs/ is the root, so files from elsewhere are copied below it and links are rewritten on the way.
@@ -24,9 +24,9 @@ class MissingFile(Exception):
 
 
 def stage(into: Path) -> None:
-    """Write the folder anew, with everything that can be reached from docs/."""
+    """Write the folder anew, with everything that can be reached from README.md and docs/."""
     shutil.rmtree(into, ignore_errors=True)
-    waiting = sorted(path for path in DOCS.rglob("*") if path.is_file())
+    waiting = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*") if path.is_file())]
     seen = set(waiting)
     while waiting:
         source = waiting.pop()
@@ -51,7 +51,7 @@ def place(source: Path) -> PurePosixPath:
     """Where a file of the repository is on the site, relative to its root; code is shown on a page."""
     inside = PurePosixPath(source.relative_to(DOCS if source.is_relative_to(DOCS) else ROOT))
     if inside == PurePosixPath("README.md"):
-        return PurePosixPath("readme.md")  # the generators take a README for the index of its folder
+        return PurePosixPath("index.md")
     return inside.with_suffix(".md") if inside.suffix == ".py" else inside
 
 

@@ -15,18 +15,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.cluster.kmeans import squared_distances
+from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.methods.inner_steps import Clusterer, InnerSteps, adapt, outer_loss, respond
+from medi.kmeans.kmeans import squared_distances
+from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, adapt, outer_loss, respond
 from medi.methods.prototypes import prototype_loss
 from medi.metrics import score_episodes
-from medi.nets import build, seeded
-from medi.runtime.context import Context
+from medi.nn import build, seeded
+from medi.nn.context import Context
+from medi.nn.loop import train
+from medi.nn.schedule import Schedule
 from medi.tasks.episodes import Task
-from medi.train.loop import train
-from medi.train.schedule import Schedule
 
 LOSSES = MappingProxyType({"zero-one": 1.0, "clamped": 2.0})
 """Losses and their bound M: the fraction of errors, and the training loss, cut off for each query (MP) or pair (MM)."""
@@ -154,7 +154,7 @@ class MMAlgorithm(MetaAlgorithm):
         """Eq. 3 on the queries' classes after the inner steps."""
         weights = dict(model.named_parameters())
         observations, queries = support.flatten(1, 2), query.flatten(1, 2)
-        return outer_loss(model, weights, observations, queries, self._labels(query), self._inner())
+        return outer_loss(model, weights, observations, queries, self._labels(query), OuterTerms(self._inner()))
 
     def measure(self, model: nn.Module, support: Tensor, query: Tensor) -> dict[str, Tensor]:
         """1 - ACC of the queries; Eq. 3 with the term of each pair clamped."""

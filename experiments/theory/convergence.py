@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 from matplotlib.figure import Figure
 from scipy.special import betainc, betaincinv
-from study import COLOURS, Parser, Row, Table, markdown, measure, parse_study, run, save_figure, spread
+from study import COLOURS, Parser, Row, Table, by_size, measure, run, save_figure, show, spread
 from torch import Tensor
 from torch.nn.functional import normalize
 from torch.special import ndtr, ndtri
 
-from medi.errors import InputError
-from medi.runtime.progress import Reporter
+from medi.core.errors import InputError
+from medi.core.progress import Reporter
 from medi.theory import overlap
 
 SIZES = (100, 300, 1000, 3000, 10_000)
@@ -128,14 +128,9 @@ def draw_convergence(rows: Sequence[Row]) -> Figure:
         mine = [row for row in rows if row["job"]["family"] == family]
         panel.axhline(mine[0]["exact"], color="black", linestyle="--", linewidth=1)
         for colour, dimension in zip(COLOURS, sorted({row["job"]["dimension"] for row in mine}), strict=False):
-            sizes = sorted({row["job"]["n"] for row in mine})
-            points = [
-                spread([row["tau"] for row in mine if (row["job"]["dimension"], row["job"]["n"]) == (dimension, n)])
-                for n in sizes
-            ]
-            means, deviations = zip(*points, strict=True)
+            points = by_size([row for row in mine if row["job"]["dimension"] == dimension], lambda row: row["tau"])
             label = f"{dimension} dimension{'s' if dimension > 1 else ''}"
-            panel.errorbar(sizes, means, deviations, color=colour, marker="o", markersize=3, capsize=2, label=label)
+            panel.errorbar(*points, color=colour, marker="o", markersize=3, capsize=2, label=label)
         panel.set(title=family, xscale="log", xlabel="points", ylim=(-0.02, 1.0))
     panels[0].set_ylabel("estimated overlap τ")
     panels[-1].legend(frameon=False, fontsize=8)
@@ -159,8 +154,7 @@ def convergence_table(rows: Sequence[Row]) -> Table:
 
 def main(parser: Parser) -> None:
     """Measure and print."""
-    options = parse_study(parser, seeds=5)
-    print(markdown(convergence_table(study_convergence(options.out, seeds=options.seeds, reporter=Reporter()))))
+    show(parser, study_convergence, convergence_table, seeds=5)
 
 
 if __name__ == "__main__":

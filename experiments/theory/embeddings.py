@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from medi.core.errors import unknown_name
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import unknown_name
 from medi.methods.base import Plan
-from medi.methods.embedding import EmbeddingLearner, EmbeddingMethod, Grouping
+from medi.methods.embedding import EmbeddingLearner, EmbeddingMethod, GroupingConfig
 from medi.methods.kmeans import KMeans
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
-from medi.nets import Network, build, place
-from medi.runtime.context import Context
-from medi.train.schedule import Schedule
+from medi.nn import Network, build, place
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
 
 KINDS = ("pixels", "random", "supervised", "meta")
 """Raw pixels; the network as it is before training; under cross-entropy; under MP's tasks."""
@@ -29,7 +29,7 @@ class Recipe:
     """How the networks are made; both trainings see equally many images.
 
     Attributes:
-        network: A name in `medi.nets.NETWORKS`.
+        network: A name in `medi.nn.NETWORKS`.
         steps: Gradient steps.
         batch: Images in a step.
         rate: Learning rate, falling to 0 along a cosine.
@@ -77,7 +77,7 @@ def learn(
 
 def method_for(kind: str, recipe: Recipe) -> EmbeddingMethod:
     """The method that ends in the transformation of a kind."""
-    grouping = Grouping(balanced=True)
+    grouping = GroupingConfig(balanced=True)
     schedule = Schedule(steps=recipe.steps, rate=recipe.rate)
     match kind:
         case "pixels":

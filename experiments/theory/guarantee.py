@@ -14,22 +14,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 from stability import DELTA, Setting
-from study import COLOURS, Parser, Row, Table, markdown, mean_of, measure, parse_study, run, save_figure, spread
+from study import COLOURS, Parser, Row, Table, by_size, mean_of, measure, run, save_figure, show, spread
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, pad
 
-from medi.cluster.kmeans import squared_distances
+from medi.core.errors import InputError
+from medi.core.progress import Reporter
 from medi.data.augment import to_float
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.runtime.progress import Reporter
+from medi.kmeans.kmeans import squared_distances
 from medi.tasks.episodes import Task, UniformSampler
 from medi.theory import generalisation_bound, tasks_needed
 
@@ -238,12 +239,9 @@ def draw_guarantee(rows: Sequence[Row]) -> Figure:
     chance = 1 - 1 / rows[0]["job"]["way"]
     for panel, ridge in zip(panels, ridges, strict=True):
         mine = [row for row in rows if row["job"]["ridge"] == ridge]
-        sizes = sorted({row["job"]["n"] for row in mine})
         for (value, label), colour in zip(shown.items(), COLOURS, strict=True):
-            points = [spread([row[value] for row in mine if row["job"]["n"] == n]) for n in sizes]
-            means, deviations = zip(*points, strict=True)
             look = {"linestyle": ":" if value == "train" else "-", "marker": "o", "markersize": 3, "capsize": 2}
-            panel.errorbar(sizes, means, deviations, color=colour, label=label, **look)
+            panel.errorbar(*by_size(mine, itemgetter(value)), color=colour, label=label, **look)
         panel.axhline(MAX_LOSS, color="black", linestyle="--", linewidth=1, label="largest possible loss")
         panel.axhline(chance, color="black", linestyle=":", linewidth=1, label="errors of guessing")
         panel.set(title=f"penalty λ = {ridge:g}", xscale="log", xlabel="training tasks n", ylim=(0, 2))
@@ -276,8 +274,7 @@ def guarantee_table(rows: Sequence[Row]) -> Table:
 
 def main(parser: Parser) -> None:
     """Measure and print."""
-    options = parse_study(parser, seeds=3)
-    print(markdown(guarantee_table(study_guarantee(options.out, seeds=options.seeds, reporter=Reporter()))))
+    show(parser, study_guarantee, guarantee_table, seeds=3)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ import torch
 from embeddings import KINDS, Recipe, learn
 from study import Parser, Row, Table, markdown, mean_of, measure, parse_study, run
 
-from medi.bench.grid import parse_datasets
+from medi.bench.grid_options import parse_datasets
+from medi.core.progress import Reporter
 from medi.data.benchmarks import Benchmark, load
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
-from medi.runtime.context import Context
-from medi.runtime.progress import Reporter
+from medi.nn.context import Context
 from medi.theory import overlap
 
 TRAINING_WAY = 5

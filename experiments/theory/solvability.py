@@ -21,31 +21,18 @@ from embeddings import OBSERVATIONS, Recipe, learn
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from study import (
-    COLOURS,
-    Parser,
-    Row,
-    Table,
-    markdown,
-    mean_of,
-    measure,
-    of_rule,
-    parse_study,
-    run,
-    save_figure,
-    spread,
-)
+from study import COLOURS, Parser, Row, Table, mean_of, measure, of_rule, run, save_figure, show, spread
 
 from medi.bench.grid import Run
 from medi.bench.questions import draw_questions
-from medi.bench.score import answer_tasks
+from medi.bench.score import Conditions, answer_tasks
+from medi.core.progress import Reporter, Silent
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import facts_of
 from medi.data.imageset import ImageSet
 from medi.data.rules import RULES, rules
 from medi.methods.embedding import EmbeddingLearner
-from medi.runtime.context import Context
-from medi.runtime.progress import Reporter, Silent
+from medi.nn.context import Context
 from medi.theory import overlap
 
 TEACHERS = ("pixels", "random", *RULES)
@@ -116,7 +103,7 @@ def _overlap(learner: EmbeddingLearner, images: ImageSet, seed: int) -> Row:
 def _accuracy(learner: EmbeddingLearner, benchmark: Benchmark, job: Row) -> Row:
     run = Run("rules", "mp", "default", "uniform", benchmark.facts.way, OBSERVATIONS, "honest", "episode", job["seed"])
     questions = draw_questions(benchmark, run, job["episodes"])
-    scores = answer_tasks(learner, [questions], ["honest"], balance=True, seed=job["seed"], reporter=Silent())
+    scores = answer_tasks(learner, [questions], Conditions(["honest"], balance=True, seed=job["seed"]), Silent())
     score = scores["honest"]
     return {"acc": score.acc, "acc_ci95": score.acc_ci95, "chance": questions.chance()}
 
@@ -261,10 +248,7 @@ def minimisers_table(rows: Sequence[Row]) -> Table:
 
 def main(parser: Parser) -> None:
     """Measure and print."""
-    options = parse_study(parser, seeds=3)
-    rows = study_solvability(options.out, seeds=options.seeds, reporter=Reporter())
-    tables = (solvability_table(rows), conditions_table(rows), minimisers_table(rows))
-    print(*map(markdown, tables), sep="\n")
+    show(parser, study_solvability, solvability_table, conditions_table, minimisers_table, seeds=3)
 
 
 if __name__ == "__main__":

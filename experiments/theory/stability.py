@@ -18,12 +18,12 @@ from types import MappingProxyType
 import torch
 from algorithms import ALGORITHMS, LOSSES, MetaAlgorithm, Training, draw_order
 from matplotlib.figure import Figure
-from study import COLOURS, Parser, Row, Table, markdown, mean_of, measure, parse_study, run, save_figure, spread
+from study import COLOURS, Parser, Row, Table, by_size, mean_of, measure, run, save_figure, show, spread
 from torch import nn
 
+from medi.core.progress import Reporter
 from medi.data.benchmarks import load
 from medi.data.imageset import ImageSet
-from medi.runtime.progress import Reporter
 from medi.tasks.episodes import Task, UniformSampler
 from medi.theory import generalisation_bound, largest_useful_beta
 
@@ -148,10 +148,7 @@ def draw_stability(rows: Sequence[Row]) -> Figure:
     left, right = figure.subplots(1, 2)
 
     def series(method: str, loss: str, value: str) -> tuple[list[int], list[float], list[float]]:
-        mine = [(row["job"]["n"], row["losses"][loss][value]) for row in rows if row["job"]["method"] == method]
-        sizes = sorted({n for n, _ in mine})
-        means, deviations = zip(*(spread([v for m, v in mine if m == n]) for n in sizes), strict=True)
-        return sizes, list(means), list(deviations)
+        return by_size([row for row in rows if row["job"]["method"] == method], lambda row: row["losses"][loss][value])
 
     methods = list(dict.fromkeys(row["job"]["method"] for row in rows))
     for method, colour in zip(methods, COLOURS, strict=False):
@@ -167,8 +164,7 @@ def draw_stability(rows: Sequence[Row]) -> Figure:
 
     shown = {"train": "training tasks", "fresh": "fresh tasks", "novel": "novel classes", "total": "right-hand side"}
     for (value, label), colour in zip(shown.items(), COLOURS, strict=False):
-        sizes, means, deviations = series("mp", "zero-one", value)
-        right.errorbar(sizes, means, deviations, color=colour, marker="o", markersize=3, capsize=2, label=label)
+        right.errorbar(*series("mp", "zero-one", value), color=colour, marker="o", markersize=3, capsize=2, label=label)
     right.axhline(1, color="black", linestyle="--", linewidth=1, label="largest possible loss")
     right.set(title="Theorem 3 for MP, 0-1 loss", xscale="log", xlabel="training tasks n")
     right.set_yscale("symlog", linthresh=0.01)  # the training tasks may be learnt without an error
@@ -197,8 +193,7 @@ def stability_table(rows: Sequence[Row]) -> Table:
 
 def main(parser: Parser) -> None:
     """Measure and print."""
-    options = parse_study(parser, seeds=3)
-    print(markdown(stability_table(study_stability(options.out, seeds=options.seeds, reporter=Reporter()))))
+    show(parser, study_stability, stability_table, seeds=3)
 
 
 if __name__ == "__main__":

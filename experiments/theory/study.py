@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
@@ -15,8 +15,8 @@ import torch
 from matplotlib.figure import Figure
 
 from medi.bench.run import describe_run
-from medi.runtime.files import append_to_journal, make_folder, read_journal, write_atomically
-from medi.runtime.progress import Reporter
+from medi.core.files import append_to_journal, make_folder, read_journal, write_atomically
+from medi.core.progress import Reporter
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # a script sees its own folder alone
 from common import Parser, Table, markdown, mean_of, of_rule, positive, run, spread
@@ -26,6 +26,7 @@ __all__ = [
     "Parser",
     "Row",
     "Table",
+    "by_size",
     "markdown",
     "mean_of",
     "measure",
@@ -33,6 +34,7 @@ __all__ = [
     "parse_study",
     "run",
     "save_figure",
+    "show",
     "spread",
 ]
 
@@ -47,6 +49,13 @@ def parse_study(parser: Parser, seeds: int) -> Namespace:
     parser.add_argument("--out", type=Path, required=True, help="folder for rows and figures; a row is measured once")
     parser.add_argument("--seeds", type=positive, default=seeds, help=f"how many; {seeds} where not given")
     return parser.parse_args()
+
+
+def show(parser: Parser, study: Callable[..., list[Row]], *tables: Callable[[list[Row]], Table], seeds: int) -> None:
+    """Make a study with the arguments of its script, and print its tables."""
+    options = parse_study(parser, seeds)
+    rows = study(options.out, seeds=options.seeds, reporter=Reporter())
+    print(*(markdown(table(rows)) for table in tables), sep="\n")
 
 
 def measure(
@@ -76,6 +85,14 @@ def measure(
             rows.append(done[key])
             tick(number)
     return rows
+
+
+def by_size(rows: Sequence[Row], value: Callable[[Row], float]) -> tuple[list[int], list[float], list[float]]:
+    """The sizes n of the jobs, and mean and deviation of a value at each."""
+    sizes = sorted({row["job"]["n"] for row in rows})
+    points = [spread([value(row) for row in rows if row["job"]["n"] == n]) for n in sizes]
+    means, deviations = zip(*points, strict=True)
+    return sizes, list(means), list(deviations)
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -14,7 +14,7 @@ from solvability import conditions_table, minimisers_table, solvability_table
 from stability import stability_table
 from study import Table, markdown
 
-from medi.runtime.files import read_journal
+from medi.core.files import read_journal
 
 TABLES: Mapping[str, tuple[Callable[..., Table], *tuple[str, ...]]] = MappingProxyType(
     {

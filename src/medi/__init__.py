@@ -1,10 +1,11 @@
 """MEDI: discover novel classes from a handful of unlabelled examples.
 
-Importing this package is cheap: torch is loaded by the first thing that needs it.
+Importing this package is cheap: what a name needs is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,16 +16,12 @@ __all__ = ["MetaDiscovery", "__version__", "evaluate"]
 
 __version__ = "0.2.0"
 
+_HOMES = {"MetaDiscovery": "medi.estimator", "evaluate": "medi.bench.score"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "MetaDiscovery":
-        from medi.estimator import MetaDiscovery
-
-        return MetaDiscovery
-    if name == "evaluate":
-        from medi.bench.score import evaluate
-
-        return evaluate
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,117 +1,121 @@
-"""The main job on the embedded set: learn from known letters, discover letters of scripts never seen."""
+"""The main job on letters that come with the program: folders are written, sorted by `medi discover`, and checked."""
 
 from __future__ import annotations
 
+import csv
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import monotonic
+from typing import Any, NamedTuple
 
-import torch
-from rich.console import Console
-from rich.table import Table
-from torch import Tensor
+import numpy as np
+from PIL import Image
 
-from medi.bench.grid import REGIMES, Run, expand
-from medi.bench.questions import draw_questions
-from medi.bench.run import run_grid, train_learner
-from medi.data.benchmarks import Benchmark, load
-from medi.metrics import best_map
-from medi.report.contact_sheet import Strip, Thumbnail, contact_sheet
-from medi.runtime.context import Context
-from medi.runtime.files import make_folder
-from medi.runtime.progress import Reporter
+from medi.core.arrays import Ints
+from medi.core.errors import unknown_name
+from medi.core.files import make_folder
+from medi.core.progress import Reporter
+from medi.core.reading import input_errors
+from medi.discover.arguments import Arguments, Manner
+from medi.discover.output import CLUSTERS
+from medi.discover.run import run_discover
+from medi.grouping.engine import ALONE, known_label
+from medi.grouping.lines import right_lines
+from medi.photos.encoders import DEFAULT_ENCODER
+from medi.registry import PLAIN
+from medi.report.page import render
 
-DEMO_EPISODES = 300
-PICTURE = "discovered.png"
-SHOWN_OF_A_GROUP = 8
-"""Recognised drawings shown of each group."""
-COMPARED_METHODS = {"kmeans": "k-means on pixels", "mp": "MP (meta-trained)"}
-
-
-def run_demo(out: Path) -> None:
-    """Train, score, draw; can be repeated, and does the whole work anew each time."""
-    start = monotonic()
-    console, reporter = Console(), Reporter()
-    device = torch.device("cpu")
-    make_folder(out)
-    benchmark = load("glyphs", device)
-    known, novel = benchmark.known.n_classes, benchmark.novel.n_classes
-    way, shots = benchmark.facts.way, 5
-    console.print(
-        f"Known: {known} Latin and Cyrillic letters, with labels.\n"
-        f"Never seen: {novel} Greek, Armenian and Georgian ones.\n"
-        f"Task: {shots} unlabelled drawings of each of {way} unseen letters in one heap. Which belong together?\n",
-        highlight=False,
-    )
-    runs = expand(
-        datasets=["glyphs"],
-        methods=list(COMPARED_METHODS),
-        samplers={"kmeans": None, "mp": "uniform"},
-        config="default",
-        way=way,
-        observations=[shots],
-        regimes=REGIMES,
-        score="episode",
-        seeds=[0],
-        balance="on",
-    )
-    with TemporaryDirectory() as temporary:
-        work = Path(temporary)
-        rows = run_grid(runs, work, episodes=DEMO_EPISODES, device=device, resume=True, reporter=reporter)
-        _draw(runs[-1], benchmark, Context(device, 0, work / "models", reporter), out / PICTURE)
-    acc = {(row["method"], row["regime"]): row["acc"] for row in rows}
-    table = Table("", "honest", "transductive", "grouped", "chance", title="Accuracy on unseen letters, percent")
-    for method, title in COMPARED_METHODS.items():
-        table.add_row(
-            title, *(f"{100 * acc[method, regime]:.1f}" for regime in REGIMES), f"{100 * rows[0]['chance']:.1f}"
-        )
-    console.print(table)
-    console.print(
-        f"Mean of {DEMO_EPISODES} heaps. honest: no label of an unseen letter, new drawings recognised one by one; "
-        "transductive: new drawings seen together; grouped: an oracle that sorts the heap by its labels first. "
-        "Both are told that every letter has equally many drawings.\n",
-        highlight=False,
-    )
-    console.print(
-        f"The picture of one heap: {out / PICTURE} ({monotonic() - start:.0f} s in all). "
-        "Next: `medi bench run --help`.",
-        highlight=False,
-        soft_wrap=True,
-    )
+ENCODERS = {PLAIN: DEFAULT_ENCODER, "mp": "conv4"}
+"""What letters are compared by: the default encoder, or a network that the paper's MP trains on the known ones."""
+LETTERS, FOUND = "letters", "found"
+"""Folders of the output: what is sorted, and what came out."""
+TILE_SIDE, OF_KNOWN, OF_NOVEL = 48, 14, 5
+"""Pixels of a tile, and tiles of a known and of an unseen letter in the sheet."""
+HIDDEN, LETTERS_HIDDEN = 2, 10
+"""Drawings of a known letter that are put into the pool, and how many letters have some there."""
 
 
-def _draw(run: Run, benchmark: Benchmark, context: Context, path: Path) -> None:
-    """Discover in one heap and draw its groups; labels only mark the mistakes."""
-    questions = draw_questions(benchmark, run, episodes=1)
-    learner = train_learner(run, benchmark, context)
-    encoded = learner.encode(questions.images)
-    clustering = learner.discover(encoded, questions.bag, run.way, context.generator(stream=2), equal_sizes=True)
-    assigned = clustering.assign(encoded, questions.query)
-    truth = torch.cat([questions.groups, questions.labels], 1)[0]
-    found = torch.cat([clustering.labels, assigned.labels], 1)[0]
-    class_of = torch.as_tensor(best_map(truth.numpy(), found.numpy(), run.way))
+class Drawing(NamedTuple):
+    """One tile of the sheet: its letter as a label of the engine, and whether it goes into the pool."""
 
-    def thumbnails(items: Tensor, labels: Tensor, group: int) -> list[Thumbnail]:
-        return [
-            Thumbnail(questions.images[item].numpy(), bool(label != class_of[group]))
-            for item, label in zip(items.tolist(), labels, strict=True)
+    name: str
+    label: int
+    in_pool: bool
+    tile: Image.Image
+
+
+class Demonstrated(NamedTuple):
+    """What came out: the facts of `discovery.json`, where the results are, and how many of how many are right."""
+
+    facts: Mapping[str, Any]
+    found: Path
+    right: int
+    drawings: int
+
+
+def run_demo(out: Path, method: str, reporter: Reporter) -> Demonstrated:
+    """Write the folders, sort the pool and count what came out right; the whole work is done anew each time."""
+    if method not in ENCODERS:
+        raise unknown_name("value of --method", method, tuple(ENCODERS))
+    letters, found = make_folder(out) / LETTERS, out / FOUND
+    with input_errors(letters, "empty"):
+        if letters.exists():
+            shutil.rmtree(letters)
+    truth = write_letters(letters)
+    arguments = Arguments(letters / "known", letters / "novel", found, method=method, encoder=ENCODERS[method])
+    facts = run_discover(arguments, render, reporter, Manner(force=True))
+    assert facts is not None
+    right = right_lines(np.array(list(truth.values())), _labels(found, list(truth)))
+    return Demonstrated(facts, found, int(right.sum()), len(truth))
+
+
+def write_letters(folder: Path) -> dict[str, int]:
+    """Write known letters into class folders, and the pool in a random order; the truth of the pool by file."""
+    drawings = list(_drawings())
+    for number, drawing in enumerate(drawings):
+        if not drawing.in_pool:
+            drawing.tile.save(make_folder(folder / "known" / drawing.name) / f"{number:03}.png")
+    pool = [drawing for drawing in drawings if drawing.in_pool]
+    truth = {}
+    for number, place in enumerate(np.random.default_rng(0).permutation(len(pool)).tolist()):
+        pool[place].tile.save(make_folder(folder / "novel") / f"{number:02}.png")
+        truth[f"{number:02}.png"] = pool[place].label
+    return truth
+
+
+def _drawings() -> Iterator[Drawing]:
+    """The tiles of the sheet, row by row."""
+    data = files("medi.data")
+    names = json.loads((data / "letters.json").read_text(encoding="utf-8"))
+    with (data / "letters.png").open("rb") as file:
+        sheet = Image.open(file).convert("L")
+    tiles = {"known": OF_KNOWN, "novel": OF_NOVEL, "alone": 1}
+    rows = [(kind, number, name) for kind in tiles for number, name in enumerate(names[kind])]
+    # Folders of known classes are sorted by name, and a label is a place in that order.
+    order = {name: place for place, name in enumerate(sorted(names["known"]))}
+    for row, (kind, number, name) in enumerate(rows):
+        for column in range(tiles[kind]):
+            box = (TILE_SIDE * column, TILE_SIDE * row, TILE_SIDE * (column + 1), TILE_SIDE * (row + 1))
+            kept = kind == "known" and (number >= LETTERS_HIDDEN or column < OF_KNOWN - HIDDEN)
+            label = {"known": known_label(order.get(name, 0)), "novel": number, "alone": ALONE}[kind]
+            yield Drawing(name, label, not kept, sheet.crop(box))
+
+
+def _labels(found: Path, names: list[str]) -> Ints:
+    """What `clusters.csv` says of each file, as labels of the engine."""
+    with (found / CLUSTERS).open(newline="", encoding="utf-8") as file:
+        lines = {line["path"]: line for line in csv.DictReader(file)}
+    known = sorted(path.name for path in (found.parent / LETTERS / "known").iterdir())
+    said = (lines[name] for name in names)
+    return np.array(
+        [
+            int(line["cluster"])
+            if line["cluster"]
+            else known_label(known.index(line["known"]))
+            if line["known"]
+            else ALONE
+            for line in said
         ]
-
-    strips = []
-    for group in range(run.way):
-        mine, new = clustering.labels[0] == group, assigned.labels[0] == group
-        strips.append(
-            Strip(
-                f"group {group + 1}",
-                f"{int(mine.sum())} drawings",
-                thumbnails(questions.bag[0, mine], questions.groups[0, mine], group),
-                thumbnails(questions.query[0, new], questions.labels[0, new], group)[:SHOWN_OF_A_GROUP],
-            )
-        )
-    share = float((truth[questions.bag.shape[1] :] == class_of[found][questions.bag.shape[1] :]).float().mean())
-    contact_sheet(
-        strips,
-        f"{run.way} letters discovered from {questions.bag.shape[1]} unlabelled drawings",
-        f"Left of the line: the unlabelled heap, as grouped. Right: new drawings recognised afterwards, "
-        f"{100 * share:.0f} % rightly. Red: in the wrong group.",
-    ).save(path)
+    )

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
-import torch
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data
+from threadpoolctl import threadpool_limits
 
-from medi.data.imageset import ImageSet
-from medi.discovery.discover import DiscoveryConfig, discover_groups
-from medi.discovery.recogniser import Recognised, Recogniser
-from medi.discovery.recognition import NONE_RATE
-from medi.discovery.result import Discovery
-from medi.errors import InputError
-from medi.runtime.context import Context
-from medi.runtime.devices import all_threads, choose_device
-from medi.runtime.progress import Reporter, Silent
+from medi.core.errors import InputError
+from medi.core.progress import Reporter, Silent
+from medi.core.workplace import Workplace
+from medi.data.items import Items
+from medi.discover.config import TEACHER, DiscoveryConfig, check_method
+from medi.discover.pipeline import discover_groups
+from medi.discover.result import Discovery
+from medi.grouping.engine import ALONE
+from medi.grouping.recogniser import Recognised, Recogniser
+from medi.registry import PLAIN, load_listed
 
 NOVEL = -1
 """The label that marks a novel item."""
-ALONE = -1
-"""The label given to an item that resembles nothing else."""
 
 
 class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -35,7 +35,7 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     Parameters:
         n_classes: Number of novel classes, or "auto" to estimate it, calibrated on the known classes.
-        method: A name in `medi.methods.METHODS`.
+        method: "plain", which needs no training, or a name in `medi.methods.METHODS`, which needs `medi[train]`.
         network: What a method trains on images, "conv4" or "resnet18"; not used for vectors.
         only_novel: Whether unlabelled items are all of novel classes. False: some may be of known classes, or alone.
         device: "cpu", "cuda" or "auto".
@@ -58,16 +58,19 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         feature_names_in_: Names of the features, where `X` has them.
 
     Examples:
-        >>> from medi import MetaDiscovery
-        >>> model = MetaDiscovery(random_state=0).fit(X, y)  # y == -1 marks the novel items
-        >>> model.labels_, model.confidence_, model.n_classes_
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> y[y > 6] = -1  # nobody named 7, 8 and 9
+        >>> model = MetaDiscovery(random_state=0).fit(X[:500], y[:500])
+        >>> len(model.classes_), len(model.labels_), int(model.labels_[y[:500] == -1].min())  # groups: 7, …
+        (7, 500, 7)
     """
 
     def __init__(
         self,
         n_classes: int | Literal["auto"] = "auto",
         *,
-        method: str = "mp",
+        method: str = PLAIN,
         network: str = "conv4",
         only_novel: bool = True,
         device: str = "cpu",
@@ -95,22 +98,17 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         given = np.full(len(items), NOVEL) if y is None else self._labels(y, len(items))
         novel = _is_novel(given)
         self.classes_, known_labels = np.unique(given[~novel], return_inverse=True)
-        known = ImageSet(
-            items[torch.from_numpy(~novel)],
-            torch.from_numpy(known_labels.astype(np.int64)),
-            tuple(str(name) for name in self.classes_),
-        )
+        known = Items(items[~novel], known_labels.astype(np.int64), tuple(str(name) for name in self.classes_))
         reporter = Reporter() if self.verbose else Silent()
         reporter.say(f"{novel.sum()} rows to group; {len(known)} rows of {len(self.classes_)} known classes.")
         with self._calling():
             config = DiscoveryConfig(
                 classes=_whole(self.n_classes), method=self.method, network=self.network, only_novel=self.only_novel
             )
-            context = Context(device=choose_device(self.device), seed=self._seed(), reporter=reporter)
-            found: tuple[Discovery, Recogniser] = discover_groups(
-                known, items[torch.from_numpy(novel)], config, context
-            )
-        self.discovery_, self.recogniser_ = found
+            work = Workplace(self.device, self._seed(), reporter=reporter)
+            outcome = discover_groups(known, items[novel], config, work)
+        self.discovery_: Discovery = outcome.discovery
+        self.recogniser_: Recogniser = outcome.recogniser
         count = self.discovery_.count
         reporter.say(f"{count.how} Groups: {self.discovery_.diagnosis.verdict}.")
         self.n_classes_, self.n_classes_interval_ = count.k, (count.low, count.high)
@@ -136,7 +134,7 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             found = self.recogniser_.probabilities(items)
         return np.roll(found, len(self.classes_), axis=1)  # the recogniser numbers groups first
 
-    def recognise(self, X: ArrayLike, none_rate: float = NONE_RATE) -> list[Recognised]:
+    def recognise(self, X: ArrayLike, none_rate: float | None = None) -> list[Recognised]:
         """Recognise each item as a discovered group, a known class, or none of these, which `predict` never answers.
 
         Args:
@@ -154,7 +152,7 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         check_is_fitted(self)
         items = self._items(X, reset=False)
         with self._calling():
-            points: NDArray[np.float64] = self.recogniser_.representation(items).numpy()
+            points: NDArray[np.float64] = self.recogniser_.representation(items)
         return points
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None, **kwargs: Any) -> NDArray[np.int64]:
@@ -169,9 +167,12 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     @contextmanager
     def _calling(self) -> Iterator[None]:
         """Inside, threads are bounded, and bad input is a ValueError, as scikit-learn's contract says."""
-        threads = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         try:
-            with all_threads(threads):
+            threads = self._threads()
+            if self.method != PLAIN:  # only threads of what is loaded can be bounded
+                check_method(self.method)
+                load_listed(TEACHER, f"--method {self.method}")
+            with threadpool_limits(threads):
                 yield
         except InputError as error:
             raise ValueError(str(error)) from error
@@ -186,19 +187,19 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         ]
         return np.array(labels, dtype=np.int64)
 
-    def _items(self, X: ArrayLike, *, reset: bool) -> torch.Tensor:
+    def _items(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
         """Vectors as float64, images as uint8 with channels first."""
         _check_columns(X)
         array = validate_data(self, X, reset=reset, allow_nd=True, dtype=None if _ndim(X) == 4 else np.float64)
         if array.ndim == 2:
-            return torch.tensor(array)  # a copy: what the caller does to X later must not matter
+            return np.array(array)  # a copy: what the caller does to X later must not matter
         if array.ndim != 4 or array.dtype != np.uint8:
             raise ValueError(
                 f"X is {array.dtype} of shape {array.shape}: give vectors (n, d) or uint8 images (n, c, h, w)."
             )
         if array.shape[1] not in (1, 3, 4) and array.shape[3] in (1, 3, 4):
             array = np.moveaxis(array, 3, 1)
-        return torch.tensor(np.ascontiguousarray(array))
+        return np.array(array, order="C")
 
     def _labels(self, y: ArrayLike, n: int) -> NDArray[Any]:
         listed = isinstance(y, list | tuple)  # NumPy would make the string "nan" of a missing label in one
@@ -216,10 +217,18 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             raise ValueError(f"X has {n} items but y has {len(labels)}: give one label each.")
         return labels
 
+    def _threads(self) -> int:
+        """`n_jobs` as scikit-learn has it, but no more than there are processors: each takes memory and time."""
+        jobs = 1 if self.n_jobs is None else self.n_jobs
+        if isinstance(jobs, bool) or not isinstance(jobs, int | np.integer):
+            raise InputError(f"n_jobs={jobs!r}: give None, a whole number of threads, or -1 for all processors.")
+        return min(int(effective_n_jobs(int(jobs))), os.cpu_count() or 1)
+
     def _seed(self) -> int:
-        if isinstance(self.random_state, int):
-            return self.random_state
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        if isinstance(self.random_state, bool | np.bool_):
+            raise InputError(f"random_state={self.random_state}: give a whole number, a RandomState or None.")
+        draws = check_random_state(self.random_state)  # refuses what is out of range
+        return self.random_state if isinstance(self.random_state, int) else int(draws.randint(2**31 - 1))
 
 
 def _is_novel(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -1,6 +1,5 @@
 """`--dataset folder:PATH` and `path/to/file.py:function`: like a benchmark, or refused by name."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,12 @@ from PIL import Image
 
 from medi.bench.candidates import NamedSettings
 from medi.bench.datasets import facts_for, load_dataset
-from medi.bench.grid import fit_to_device, runs_asked_for
+from medi.bench.grid_options import fit_to_device, runs_asked
 from medi.bench.run import run_grid, settings_of
-from medi.errors import InputError
+from medi.bench.setup import Setup
+from medi.core.errors import InputError
+from medi.core.progress import Silent
 from medi.methods.mp import MP
-from medi.runtime.progress import Silent
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (99, 99, 99), "white": (255,) * 3}
 
@@ -46,20 +46,13 @@ def test_a_folder_has_its_first_classes_known_and_the_others_novel(photos: Path)
 def test_what_is_wrong_with_a_folder_is_named(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         facts_for(f"folder:{tmp_path / 'nowhere'}")
+    with pytest.raises(InputError, match="1 classes are too few"):
+        facts_for(f"folder:{photos / 'red'}")
     (photos / "red" / "a.png").write_bytes(b"no picture")
     with pytest.raises(InputError, match=r"red/a\.png cannot be read"):
         load_dataset(f"folder:{photos}")
     (photos / "empty").mkdir()
     with pytest.raises(InputError, match="no photo in empty"):
-        facts_for(f"folder:{photos}")
-
-
-def test_too_few_classes_are_refused(photos: Path) -> None:
-    for name in ("red", "white"):
-        for file in sorted((photos / name).rglob("*"), reverse=True):
-            file.rmdir() if file.is_dir() else file.unlink()
-        (photos / name).rmdir()
-    with pytest.raises(InputError, match="3 classes are too few"):
         facts_for(f"folder:{photos}")
 
 
@@ -81,7 +74,7 @@ def test_what_is_wrong_with_a_file_is_named(code: str, message: str, tmp_path: P
 
 
 def runs(dataset: str, method: str, config: str = "default"):
-    return runs_asked_for(dataset, method, NamedSettings(config, {}), "uniform", None, "5", "honest", "episode", [0])
+    return runs_asked(NamedSettings(config, {}), [0], dataset=dataset, method=method)
 
 
 def test_on_a_cpu_a_dataset_without_settings_of_its_own_gets_those_for_a_cpu(photos: Path) -> None:
@@ -104,7 +97,7 @@ def test_what_was_chosen_for_a_dataset_stays_on_a_cpu_and_that_is_said() -> None
 
 def test_a_method_without_settings_for_a_cpu_takes_its_default_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     presets = {name: settings for name, settings in MP.presets.items() if name != "cpu"}
-    monkeypatch.setattr(MP, "presets", {**presets, "default": replace(MP(), images=7)})
+    monkeypatch.setattr(MP, "presets", {**presets, "default": {"images": 7}})
     said: list[str] = []
     (run,) = fit_to_device(runs("omniglot", "mp", "cpu"), on_cpu=False, say=said.append)
     assert settings_of(run)["images"] == 7
@@ -135,7 +128,7 @@ def test_a_result_of_other_code_or_other_images_is_not_taken_for_this_one(tmp_pa
 
     def go() -> None:
         asked = runs(f"{data}:benchmark", f"{method}:Own")
-        run_grid(asked, tmp_path / "out", episodes=2, device=torch.device("cpu"), resume=True, reporter=Silent())
+        run_grid(asked, Setup(tmp_path / "out", 2, torch.device("cpu"), Silent(), resume=True))
 
     go()
     go()

@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from medi.bench.grid import Run, batches, expand, parse_list, parse_observations
+from medi.bench.grid import Grid, Run, batches
+from medi.bench.grid_options import parse_list, parse_observations
 from medi.bench.published import published
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.methods import METHODS
-from medi.names import METHOD_NAMES
+from medi.registry import METHOD_NAMES
 
 RUN = Run("cifar10", "mp", "default", "uniform", 5, 5, "honest", "episode", 0)
 
@@ -15,19 +16,11 @@ def grid(**changes):
     options = {
         "datasets": ["cifar10", "omniglot"],
         "methods": ["kmeans", "mp"],
-        "samplers": {"kmeans": None, "mp": "uniform"},
-        "config": "default",
-        "way": None,
         "observations": [1, 5],
         "regimes": ["honest", "grouped"],
-        "score": "episode",
         "seeds": [0, 1, 2],
     }
-    return expand(**(options | changes))
-
-
-def test_a_method_is_listed_under_the_name_of_its_class():
-    assert {name: method.name for name, method in METHODS.items()} == {name: name for name in METHOD_NAMES}
+    return Grid(**(options | changes)).runs()
 
 
 def test_a_grid_is_the_product_of_its_parts_each_once():
@@ -51,6 +44,8 @@ def test_a_row_leads_back_to_its_run_whatever_its_settings():
 
 def test_lists_are_split_and_repetitions_dropped():
     assert parse_list("a, b,a", "--x") == ["a", "b"]
+    with pytest.raises(InputError, match="--x is empty"):
+        parse_list(" , ", "--x")
     assert parse_observations("1,05,5") == [1, 5]
     assert parse_observations("all") == ["all"]
 
@@ -61,15 +56,20 @@ def test_observations_that_are_no_numbers_are_refused(text):
         parse_observations(text)
 
 
-def test_impossible_grids_are_refused_with_the_cure():
-    with pytest.raises(InputError, match="with --score pooled"):
-        grid(observations=["all"])
-    with pytest.raises(InputError, match="at least 2"):
-        grid(way=1)
-    with pytest.raises(InputError, match="did you mean 'honest'"):
-        parse_list("honset", "--regime", ("honest", "grouped"))
-    with pytest.raises(InputError, match="empty"):
-        parse_list(" , ", "--regime")
+@pytest.mark.parametrize(
+    ("changes", "culprit"),
+    [
+        ({"observations": ["all"]}, "with --score pooled"),
+        ({"way": 1}, "at least 2"),
+        ({"regimes": ["honset"]}, "did you mean 'honest'"),
+        ({"balance": "on", "sizes": "unequal"}, "--sizes unequal"),
+        ({"balance": "on", "observations": ["all"], "score": "pooled"}, "--observations all"),
+        ({"sizes": "unequal", "observations": ["all"], "score": "pooled"}, "--sizes equal"),
+    ],
+)
+def test_impossible_grids_are_refused_with_the_cure(changes, culprit):
+    with pytest.raises(InputError, match=culprit):
+        grid(**changes)
 
 
 def test_the_papers_numbers_are_found_by_setting_and_sampler():
@@ -83,8 +83,7 @@ def test_the_papers_numbers_are_found_by_setting_and_sampler():
 
 
 def test_everything_is_asked_about_all_novel_classes():
-    options = {"methods": ["rs"], "samplers": {"rs": None}, "config": "default", "way": None, "regimes": ["honest"]}
-    runs = expand(datasets=["svhn", "omniglot"], observations=["all", 5], score="pooled", seeds=[0], **options)
+    runs = Grid(datasets=["svhn", "omniglot"], methods=["rs"], observations=["all", 5], score="pooled").runs()
     assert [(run.dataset, run.observations, run.way) for run in runs] == [
         ("svhn", "all", 5),
         ("svhn", 5, 5),
@@ -102,19 +101,6 @@ def test_what_methods_are_told_is_as_their_presets_have_it_or_the_same_for_all()
     assert told(balance="off") == told(sizes="unequal") == set()
     assert told(observations=["all"], score="pooled") == set()
     assert {run.regime for run in grid(balance="on") if run.balance} == {"honest"}  # an oracle needs no sizes
-
-
-@pytest.mark.parametrize(
-    ("changes", "culprit"),
-    [
-        ({"balance": "on", "sizes": "unequal"}, "--sizes unequal"),
-        ({"balance": "on", "observations": ["all"], "score": "pooled"}, "--observations all"),
-        ({"sizes": "unequal", "observations": ["all"], "score": "pooled"}, "--sizes equal"),
-    ],
-)
-def test_sizes_that_are_not_equal_cannot_be_told(changes, culprit):
-    with pytest.raises(InputError, match=culprit):
-        grid(**changes)
 
 
 def test_a_batch_has_one_learner_and_is_told_one_thing():

@@ -5,15 +5,14 @@ import torch
 from small_sets import hurried
 
 from medi.bench.grid import REGIMES
-from medi.bench.questions import Asked, draw_tasks
 from medi.bench.score import evaluate
+from medi.core.progress import Silent
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.methods import METHODS, Plan
 from medi.metrics import chance
-from medi.runtime.context import Context
-from medi.runtime.progress import Silent
+from medi.nn.context import Context
 
 
 def alike(classes: int, each: int) -> ImageSet:
@@ -36,11 +35,3 @@ def test_images_that_are_all_alike_are_grouped_by_chance(name: str, score: str) 
     sizes = [15] * 5 if score == "episode" else [19] * 5
     for regime in REGIMES:
         assert scores[regime].acc < chance(sizes, 5) + (0.1 if trained or score == "pooled" else 0.03), regime
-
-
-@pytest.mark.parametrize("score", ["episode", "pooled"])
-def test_neither_observations_nor_queries_come_class_by_class(score: str) -> None:
-    (questions,) = draw_tasks(BENCHMARK, Asked(5, 5, score, seed=0), episodes=20)
-    for classes in (questions.groups, questions.labels):
-        neighbours = (classes[:, 1:] == classes[:, :-1]).float().mean()
-        assert neighbours < 0.4  # one in five by chance, nearly all of them in order

@@ -6,19 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tiny
 import torch
+from listening import Listener
 from tiny import KMEANS_RUN, TINY_RUN, tiny_benchmark
 
 from medi.bench import run as bench_run
 from medi.bench import work
 from medi.bench.run import run_grid
+from medi.bench.setup import Setup
 from medi.bench.work import RunBatch, do
-from medi.errors import InputError, LostError
-from medi.runtime.files import read_journal
-from medi.runtime.local_workers import LocalWorkers
-from medi.runtime.progress import Silent
-from medi.runtime.workers import rows_of_answer
+from medi.core.errors import InputError, LostError
+from medi.core.files import read_journal
+from medi.core.progress import Silent
+from medi.jobs.local_workers import LocalWorkers
+from medi.jobs.workers import rows_of_answer
 
 
 @pytest.fixture(autouse=True)
@@ -30,31 +31,23 @@ def small(monkeypatch):
     work._loaded.cache_clear()
 
 
-class Listener(Silent):
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.heard.append(message)
-
-
 def without_time(rows) -> list[dict]:
     return sorted(({k: v for k, v in row.items() if k != "seconds"} for row in rows), key=json.dumps)
 
 
-def grid(out: Path, runs, **options):
-    defaults = {"episodes": 5, "device": torch.device("cpu"), "resume": False, "reporter": Silent()}
-    return run_grid(runs, out, **(defaults | options))
+def grid(out: Path, runs, resume: bool = False, listener: Silent | None = None, **workers):
+    return run_grid(runs, Setup(out, 5, torch.device("cpu"), listener or Silent(), resume), **workers)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_two_workers_share_a_training_survive_a_kill_and_give_the_rows_of_one_process(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # rows say how many threads there were
+    monkeypatch.setenv("TRAININGS", str(tmp_path))
     more = replace(TINY_RUN, observations=3)
     runs = [TINY_RUN, more, replace(more, regime="grouped"), KMEANS_RUN]
     alone = grid(tmp_path / "alone", runs)
-    workers, listener = LocalWorkers(2, [sys.executable, tiny.__file__, str(tmp_path)]), Listener()
-    together = grid(tmp_path / "together", runs, workers=workers, worker_device="cpu", reporter=listener)
+    workers, listener = LocalWorkers(2, "doomed:do"), Listener()
+    together = grid(tmp_path / "together", runs, workers=workers, worker_device="cpu", listener=listener)
     assert without_time(read_journal(tmp_path / "together" / "results.jsonl")) == without_time(alone)
     assert without_time(together) == without_time(alone)
     assert sum("a worker was killed (-9)" in line for line in listener.heard) == 1
@@ -75,14 +68,6 @@ def test_rows_that_came_before_an_error_are_kept(tmp_path):
     assert [row["seed"] for row in read_journal(tmp_path / "results.jsonl")] == [0]
     assert len(grid(tmp_path, runs, resume=True)) == 2
     assert [row["seed"] for row in read_journal(tmp_path / "results.jsonl")] == [0, 1]
-
-
-def test_a_batch_arrives_at_a_worker_as_it_was_sent_with_its_settings():
-    batch = RunBatch((TINY_RUN, replace(KMEANS_RUN, observations="all")), "out", 7, "cuda")
-    arrived = RunBatch.of_json(batch.as_json())
-    assert arrived == batch
-    assert arrived.runs[0].changes == TINY_RUN.changes
-    assert "\n" not in batch.as_json()
 
 
 def test_a_batch_that_asks_for_too_much_is_answered_with_the_error(tmp_path):

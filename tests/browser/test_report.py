@@ -2,26 +2,17 @@
 
 import re
 
-import chromium
 import pytest
 from discoveries import made_up, patterns
 
 from medi.photos.folders import Skipped
 from medi.report.page import render
 
-pytestmark = pytest.mark.skipif(chromium.find() is None, reason="no Chromium: install Debian's package `chromium`")
-
 PHONE, WIDE = (360, 740), (1280, 900)
 HOSTILE = (
     "<img src=x onerror='window.broken = 1'></script><script>window.broken = 1</script>\n\" onload=\"window.broken = 1"
 )
 SHOWN = "(() => { const p = document.getElementById('preview'); return p.hidden ? null : p.textContent; })()"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with chromium.browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -45,31 +36,6 @@ def pages(tmp_path_factory):
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in texts}
-
-
-def complaints(browser) -> list[str]:
-    """What the console says, and what the page asks for besides itself and the data inside it."""
-    found = []
-    for event in browser.events:
-        method, params = event.get("method"), event.get("params", {})
-        if method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
-            found.append(str(params))
-        if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:")):
-            found.append(params["request"]["url"])
-    return found
-
-
-def middle(browser, selector: str) -> tuple[float, float]:
-    """Scroll an element into view and say where it is."""
-    x, y = browser.run(
-        f"""(() => {{
-            const element = document.querySelector({selector!r});
-            element.scrollIntoView({{block: "center"}});
-            const box = element.getBoundingClientRect();
-            return [box.x + box.width / 2, box.y + box.height / 2];
-        }})()"""
-    )
-    return x, y
 
 
 def lonely_points(browser, count: int) -> list[int]:
@@ -98,7 +64,33 @@ def test_thumbnails_show_nothing_complains_and_nothing_sticks_out(browser, pages
     assert set(images) <= {40}
     assert browser.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert browser.run("window.broken") is None
-    assert complaints(browser) == []
+    assert browser.complaints("file:", "data:") == []
+
+
+def test_a_picture_enlarges_at_a_click_and_arrows_go_through_all(browser, pages):
+    browser.open(pages["few"], width=PHONE[0], height=PHONE[1])
+    name = "document.getElementById('large').open ? document.querySelector('#large p').textContent : null"
+    assert browser.run(name) is None
+    browser.click(*browser.middle("#picture-1 img"))
+    assert "1.jpg" in browser.run(name)
+    assert browser.run("document.querySelector('#large img').clientWidth > 200")
+    seen = set()
+    for _ in range(10):
+        browser.press("ArrowRight")
+        seen.add(browser.run(name))
+    assert len(seen) == 10
+    browser.press("Escape")
+    assert browser.run(name) is None
+    browser.run("document.getElementById('look').focus()")
+    browser.press("Enter")
+    assert browser.run(name) is not None
+    assert browser.complaints("file:", "data:") == []
+
+
+def test_the_report_says_the_next_command(browser, pages):
+    for name, found in (("many", True), ("few", False)):
+        browser.open(pages[name], width=WIDE[0], height=WIDE[1])
+        assert browser.run("document.getElementById('groups').textContent.includes('medi review c')") == found
 
 
 @pytest.mark.parametrize("name", ["few", "many"])
@@ -106,7 +98,7 @@ def test_pointing_at_the_map_shows_the_picture_and_leaving_hides_it(browser, pag
     browser.open(pages[name], width=WIDE[0], height=WIDE[1])
     assert browser.run(SHOWN) is None
     for number in lonely_points(browser, 3):
-        browser.mouse("mouseMoved", *middle(browser, f"#point-{number} circle"))
+        browser.mouse("mouseMoved", *browser.middle(f"#point-{number} circle"))
         face, width = browser.run(
             "(() => { const i = preview.querySelector('img'); return [i.src, i.naturalWidth]; })()"
         )
@@ -121,15 +113,13 @@ def test_pointing_at_the_map_shows_the_picture_and_leaving_hides_it(browser, pag
         assert 0 <= left < right <= frame
     browser.mouse("mouseMoved", 2, 2)
     assert browser.run(SHOWN) is None
-    assert complaints(browser) == []
+    assert browser.complaints("file:", "data:") == []
 
 
 def test_a_click_on_a_point_goes_to_its_picture(browser, pages):
     browser.open(pages["many"], width=WIDE[0], height=WIDE[1])
     (number,) = lonely_points(browser, 1)
-    x, y = middle(browser, f"#point-{number} circle")
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, x, y, button="left", clickCount=1)
+    browser.click(*browser.middle(f"#point-{number} circle"))
     assert browser.run("location.hash") == f"#picture-{number}"
     top = browser.run(f"document.querySelector('#picture-{number}').getBoundingClientRect().top")
     assert 0 <= top < WIDE[1]
@@ -175,12 +165,12 @@ def test_a_first_tap_shows_the_picture_and_a_second_goes_to_it(browser, pages):
     browser.open(pages["few"], width=PHONE[0], height=PHONE[1], touch=True)
     first, second = lonely_points(browser, 2)
     for number in (first, second):
-        browser.tap(*middle(browser, f"#point-{number} circle"))
+        browser.tap(*browser.middle(f"#point-{number} circle"))
         source = browser.run(f"document.querySelector('#picture-{number} img').src")
         assert browser.run(SHOWN)
         assert browser.run("preview.querySelector('img').src") == source
         assert browser.run("location.hash") == ""
-    browser.tap(*middle(browser, f"#point-{second} circle"))
+    browser.tap(*browser.middle(f"#point-{second} circle"))
     assert browser.run("location.hash") == f"#picture-{second}"
 
 
@@ -192,7 +182,7 @@ def test_the_map_can_show_pictures_in_place_of_numbers(browser, pages):
     assert browser.run("document.querySelector('.point image').getBoundingClientRect().width") > 5
     browser.run("document.getElementById('faces').click()")
     assert browser.run(count) == 0
-    assert complaints(browser) == []
+    assert browser.complaints("file:", "data:") == []
 
 
 def test_without_scripts_only_the_preview_is_missing(browser, pages):
@@ -201,31 +191,26 @@ def test_without_scripts_only_the_preview_is_missing(browser, pages):
     assert browser.run("[...document.querySelectorAll('.scripted')].every((element) => !element.offsetParent)")
     assert browser.run("document.querySelector('.unscripted').offsetHeight") > 0
     (number,) = lonely_points(browser, 1)
-    x, y = middle(browser, f"#point-{number} circle")
+    x, y = browser.middle(f"#point-{number} circle")
     browser.mouse("mouseMoved", x, y)
     assert browser.run(SHOWN) is None
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, x, y, button="left", clickCount=1)
+    browser.click(x, y)
     assert browser.run("location.hash") == f"#picture-{number}"
 
 
 def test_the_figures_are_one_click_away_and_a_group_leads_to_the_one_it_may_belong_with(browser, pages):
     browser.open(pages["many"], width=WIDE[0], height=WIDE[1])
     assert browser.run("document.querySelector('#figures dl').checkVisibility()") is False
-    browser.mouse("mouseMoved", *middle(browser, "#figures summary"))
+    browser.mouse("mouseMoved", *browser.middle("#figures summary"))
     for selector in ("#figures summary", "#group-2 .opinion a"):
-        x, y = middle(browser, selector)
-        for kind in ("mousePressed", "mouseReleased"):
-            browser.mouse(kind, x, y, button="left", clickCount=1)
+        browser.click(*browser.middle(selector))
     assert browser.run("document.querySelector('#figures dl').checkVisibility()") is True
     assert browser.run("location.hash") == "#group-1"
 
 
 def test_the_copy_button_copies_or_selects_the_command(browser, pages):
     browser.open(pages["many"], width=WIDE[0], height=WIDE[1])
-    x, y = middle(browser, "#copy")
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, x, y, button="left", clickCount=1)
+    browser.click(*browser.middle("#copy"))
     said = browser.run(
         """new Promise((resolve) => {
             const look = () => copied.textContent ? resolve(copied.textContent) : setTimeout(look, 20);
@@ -235,42 +220,7 @@ def test_the_copy_button_copies_or_selects_the_command(browser, pages):
     if said != "Copied.":
         assert said.startswith("Selected")
         assert browser.run("getSelection().toString()") == "medi discover --known a --novel b --out c"
-    assert complaints(browser) == []
-
-
-CONTRAST = """(() => {
-    const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-    const rgba = (colour) => {
-        canvas.clearRect(0, 0, 1, 1);
-        canvas.fillStyle = colour;
-        canvas.fillRect(0, 0, 1, 1);
-        return [...canvas.getImageData(0, 0, 1, 1).data];
-    };
-    const luminance = ([r, g, b]) => {
-        const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-    };
-    const behind = (element) => {
-        const circle = element.closest(".point")?.querySelector("circle");
-        if (circle) return rgba(getComputedStyle(circle).fill);
-        for (let e = element; e; e = e.parentElement) {
-            const colour = rgba(getComputedStyle(e).backgroundColor);
-            if (colour[3] === 255) return colour;
-        }
-        throw new Error("no background");
-    };
-    const found = [];
-    for (const element of document.querySelectorAll("body *")) {
-        const own = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-        if (!own || element.matches("script, style, title") || !element.getClientRects().length) continue;
-        const style = getComputedStyle(element);
-        const ink = luminance(rgba(element instanceof SVGElement ? style.fill : style.color));
-        const paper = luminance(behind(element));
-        const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-        found.push([ratio, `${element.tagName} ${element.getAttribute("class")} ${element.textContent.slice(0, 40)}`]);
-    }
-    return found;
-})()"""
+    assert browser.complaints("file:", "data:") == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -282,7 +232,7 @@ def test_all_text_stands_out_from_what_is_behind_it(browser, tmp_path, verdict, 
     path.write_text(text, encoding="utf-8")
     browser.open(path.as_uri(), width=WIDE[0], height=WIDE[1], dark=dark)
     browser.run("for (const details of document.querySelectorAll('details')) details.open = true")
-    ratios = browser.run(CONTRAST)
+    ratios = browser.contrasts("script, style, title")
     assert len(ratios) > 400
     assert min(ratios)[0] >= 4.5, min(ratios)
 

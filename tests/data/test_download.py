@@ -16,10 +16,10 @@ from official import CIFAR100, OMNIGLOT, write_tiny
 from rich.console import Console
 from rich.progress import Progress
 
+from medi.core.errors import InputError
 from medi.data.check import State, check, summary
 from medi.data.download import fetch
 from medi.data.facts import Archive, Facts
-from medi.errors import InputError
 
 
 class Server:
@@ -104,17 +104,18 @@ def test_a_tar_archive_arrives_unpacked(cifar100: Facts, folder: Path) -> None:
     assert summary(check(cifar100)) == State.WHOLE
 
 
-def test_other_archives_are_kept_as_they_are(omniglot: Facts, folder: Path) -> None:
+def test_other_archives_are_kept_as_they_are_and_what_is_there_is_not_downloaded_again(
+    omniglot: Facts, folder: Path, server: Server
+) -> None:
     fetch(omniglot)
     assert contents(folder) == {"omniglot", *(f"omniglot/{file}" for file in omniglot.records)}
     assert summary(check(omniglot)) == State.WHOLE
-
-
-def test_what_is_there_is_not_downloaded_again(omniglot: Facts, folder: Path, server: Server) -> None:
-    fetch(omniglot)
     server.asked.clear()
     assert fetch(omniglot) == []
     assert server.asked == []
+    (folder / "omniglot" / "images_evaluation.zip").unlink()
+    fetch(omniglot)
+    assert server.asked == ["images_evaluation.zip"]
 
 
 def test_only_a_damaged_or_absent_file_is_replaced(cifar100: Facts, folder: Path) -> None:
@@ -128,35 +129,24 @@ def test_only_a_damaged_or_absent_file_is_replaced(cifar100: Facts, folder: Path
     assert test.read_bytes() == partial
 
 
-def test_only_the_archive_that_is_wanting_is_downloaded(omniglot: Facts, folder: Path, server: Server) -> None:
-    fetch(omniglot)
-    (folder / "omniglot" / "images_evaluation.zip").unlink()
-    server.asked.clear()
-    fetch(omniglot)
-    assert server.asked == ["images_evaluation.zip"]
-
-
-def test_a_tampered_download_leaves_nothing(cifar100: Facts, folder: Path, server: Server) -> None:
-    server.files["cifar-100-binary.tar.gz"] += b"tampered"
-    with pytest.raises(InputError, match=r"download of http://.* failed: what came does not have the md5 checksum"):
+@pytest.mark.parametrize("tampered", [True, False])
+@pytest.mark.parametrize(
+    "there", [set(), {"cifar-100-binary", "cifar-100-binary/train.bin"}], ids=["nothing", "a file"]
+)
+def test_a_download_that_is_tampered_with_or_breaks_off_leaves_what_was_there(
+    cifar100: Facts, folder: Path, server: Server, tampered: bool, there: set[str]
+) -> None:
+    if there:
+        (folder / cifar100.folder).mkdir(parents=True)
+        (folder / cifar100.folder / "train.bin").write_bytes(b"damaged")
+    if tampered:
+        server.files["cifar-100-binary.tar.gz"] += b"tampered"
+    else:
+        server.cut_short.add("cifar-100-binary.tar.gz")
+    why = "what came does not have the md5 checksum" if tampered else ".*broke off"
+    with pytest.raises(InputError, match=rf"download of http://.* failed: {why}"):
         fetch(cifar100)
-    assert contents(folder) == set()
-
-
-def test_a_tampered_download_leaves_what_was_there(cifar100: Facts, folder: Path, server: Server) -> None:
-    (folder / cifar100.folder).mkdir(parents=True)
-    (folder / cifar100.folder / "train.bin").write_bytes(b"damaged")
-    server.files["cifar-100-binary.tar.gz"] += b"tampered"
-    with pytest.raises(InputError):
-        fetch(cifar100)
-    assert contents(folder) == {"cifar-100-binary", "cifar-100-binary/train.bin"}
-
-
-def test_an_interrupted_download_leaves_nothing(cifar100: Facts, folder: Path, server: Server) -> None:
-    server.cut_short.add("cifar-100-binary.tar.gz")
-    with pytest.raises(InputError, match="broke off"):
-        fetch(cifar100)
-    assert contents(folder) == set()
+    assert contents(folder) == there
 
 
 def test_ctrl_c_leaves_nothing(cifar100: Facts, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@ from itertools import combinations
 
 import pytest
 
+from medi.core.errors import InputError
 from medi.data.splits import held_out_splits
-from medi.errors import InputError
 
 
 def test_five_known_classes_are_held_out_pair_by_pair():

@@ -6,10 +6,10 @@ from small_sets import KNOWN, generator
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods import Plan
-from medi.methods.embedding import Grouping, best_temperature
+from medi.methods.embedding import GroupingConfig, best_temperature
 from medi.methods.kmeans import KMeans
 from medi.metrics import score_episodes
 
@@ -30,7 +30,7 @@ def a_pool(distance: float = 3.0) -> tuple[Tensor, Tensor, Tensor]:
     return items.flatten(0, 1), places[:, : WAY * OBSERVED], places[:, WAY * OBSERVED :]
 
 
-def clustering_of(grouping: Grouping, pool: Tensor, bag: Tensor):
+def clustering_of(grouping: GroupingConfig, pool: Tensor, bag: Tensor):
     known = ImageSet(pool, torch.arange(len(pool)) % 4, tuple("abcd"))
     learner = KMeans(grouping=grouping).fit(known, Plan(WAY, OBSERVED))
     return learner.discover(learner.encode(pool), bag, WAY, generator(), equal_sizes=grouping.balanced)
@@ -43,7 +43,7 @@ def accuracy(labels: Tensor) -> float:
 @pytest.mark.parametrize("neighbours", [0, 4])
 def test_clustering_everything_anew_gives_equal_sizes_and_beats_assigning_one_by_one(neighbours):
     pool, bag, items = a_pool()
-    clustering = clustering_of(Grouping(balanced=True, recluster=True, neighbours=neighbours), pool, bag)
+    clustering = clustering_of(GroupingConfig(balanced=True, recluster=True, neighbours=neighbours), pool, bag)
     found = clustering.refine(pool, items, equal_sizes=True)
     assert accuracy(found.labels) > accuracy(clustering.assign(pool, items).labels) + 0.02
     assert ((found.confidence >= 0) & (found.confidence <= 1)).all()
@@ -53,14 +53,14 @@ def test_clustering_everything_anew_gives_equal_sizes_and_beats_assigning_one_by
 
 def test_numbers_are_those_of_the_clusters_that_share_most_observations():
     pool, bag, items = a_pool(distance=30.0)
-    clustering = clustering_of(Grouping(balanced=True, recluster=True), pool, bag)
+    clustering = clustering_of(GroupingConfig(balanced=True, recluster=True), pool, bag)
     assert torch.equal(clustering.refine(pool, items, equal_sizes=True).labels, clustering.assign(pool, items).labels)
 
 
 def test_sizes_that_are_not_known_to_be_equal_are_not_made_so():
     pool, bag, items = a_pool()
     found, plain = (
-        clustering_of(Grouping(True, recluster=recluster), pool, bag).refine(pool, items, equal_sizes=False)
+        clustering_of(GroupingConfig(True, recluster=recluster), pool, bag).refine(pool, items, equal_sizes=False)
         for recluster in (True, False)
     )
     assert torch.equal(found.labels, plain.labels)
@@ -70,7 +70,7 @@ def test_sizes_that_are_not_known_to_be_equal_are_not_made_so():
 def test_points_of_unit_length_are_compared_by_direction_alone():
     pool, bag, items = a_pool()
     longer = pool * torch.rand(len(pool), 1, generator=generator()) + pool
-    one, other = (clustering_of(Grouping(unit=True), some, bag).assign(some, items) for some in (pool, longer))
+    one, other = (clustering_of(GroupingConfig(unit=True), some, bag).assign(some, items) for some in (pool, longer))
     assert torch.equal(one.labels, other.labels)
     assert torch.allclose(one.confidence, other.confidence, atol=1e-4)
 

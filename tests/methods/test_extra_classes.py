@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods.extra_classes import MOST_SPLICED, with_extra_classes
 
 

@@ -6,11 +6,10 @@ from small_sets import generator
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from medi.errors import InputError
-from medi.methods.inner_steps import Clusterer, InnerSteps, Parameters, adapt, outer_loss, respond
+from medi.core.errors import InputError
+from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, Parameters, adapt, outer_loss, respond
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
-from medi.methods.prototypes import prototype_loss
-from medi.nets import BatchStatisticsNorm, build
+from medi.nn import BatchStatisticsNorm, build
 
 TOP = 2
 """Of five features."""
@@ -38,7 +37,7 @@ def fixed(model: Clusterer) -> Parameters:
 
 
 def meta_loss(model: Clusterer, start: Parameters, inner: InnerSteps, prototypes: float = 0.0) -> Tensor:
-    return outer_loss(model, start, *tasks(), inner, prototypes=prototypes, way=3)
+    return outer_loss(model, start, *tasks(), OuterTerms(inner, prototypes=prototypes, way=3))
 
 
 def meta_gradients(model: Clusterer, inner: InnerSteps, prototypes: float = 0.0) -> list[Tensor]:
@@ -71,16 +70,6 @@ def test_meta_gradients_equal_central_finite_differences(norm, steps, prototypes
     assert slope == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
 
 
-def test_what_comes_of_the_steps_themselves_is_part_of_the_gradient():
-    model, inner = smooth(norm=True), InnerSteps(steps=2, rate=0.5, top=TOP)
-    observations, queries, labels = tasks()
-    end = {n: v.requires_grad_() for n, v in adapt(model, fixed(model), observations, inner).items()}
-    _, logits = respond(model, end, torch.cat([observations, queries], 1), leading=6)
-    loss = likelihood_loss(logits[:, 6:], label_pairs(labels).double()).mean()
-    at_the_end = [value.sum(0) for value in torch.autograd.grad(loss, list(end.values()))]
-    assert not torch.allclose(meta_gradients(model, inner)[0], at_the_end[0], rtol=1e-3)
-
-
 def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_written_with_loops():
     model, inner = smooth(norm=True), InnerSteps(steps=2, rate=0.5, top=TOP)
     (observations, queries, labels), start = tasks(), fixed(model)
@@ -94,18 +83,6 @@ def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_wr
             losses.append(-closeness.log_softmax(0)[label])
     added = meta_loss(model, start, inner, prototypes=0.7) - meta_loss(model, start, inner)
     assert float(added) == pytest.approx(0.7 * float(torch.stack(losses).mean()), rel=1e-6)
-
-
-def test_without_inner_steps_the_second_outer_loss_is_the_one_that_mp_is_trained_by():
-    model, none = smooth(norm=False), InnerSteps(steps=0)
-    with_it, without = (meta_gradients(model, none, prototypes) for prototypes in (1.0, 0.0))
-    observations, queries, _ = tasks()
-    support, query = (model.body(items.flatten(0, 1)).view(3, 3, -1, 5) for items in (observations, queries))
-    of_mp = torch.autograd.grad(prototype_loss(support, query, temperature=5**0.5), list(model.body.parameters()))
-    names = [name for name, _ in model.named_parameters()]
-    assert [name.startswith("body.") for name in names] == [True] * len(of_mp) + [False, False]
-    for one, other, wanted in zip(with_it, without, of_mp, strict=False):
-        assert torch.allclose(one - other, wanted, atol=1e-12)
 
 
 def one_task_after_the_other(model: Clusterer, inner: InnerSteps) -> Tensor:
@@ -135,18 +112,6 @@ def test_all_tasks_at_once_equal_one_after_the_other(norm):
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_adapting_lowers_the_inner_loss_of_every_task():
-    model, (observations, _, _) = smooth(norm=True), tasks()
-    similar = label_pairs(torch.arange(3).repeat_interleave(2)).double().expand(3, 6, 6)
-
-    def losses(steps: int) -> Tensor:
-        after = adapt(model, fixed(model), observations, InnerSteps(steps=steps, rate=0.3), similar)
-        assert not any(value.requires_grad for value in after.values())
-        return likelihood_loss(respond(model, after, observations)[1], similar)
-
-    assert (losses(10) < losses(0)).all()
-
-
 def test_pair_labels_that_are_given_take_the_place_of_rank_statistics():
     model, (observations, _, _) = smooth(norm=True), tasks()
     one = InnerSteps(steps=1, rate=0.5, top=TOP)
@@ -166,7 +131,7 @@ def test_bfloat16_activations_leave_parameters_and_gradients_in_float32():
     start, found = dict(model.named_parameters()), []
     for precision in ("float32", "bfloat16"):
         inner = InnerSteps(steps=2, rate=0.1, top=32, precision=precision)  # all alike: ranks depend on every digit
-        loss = outer_loss(model, start, observations, queries, labels, inner)
+        loss = outer_loss(model, start, observations, queries, labels, OuterTerms(inner))
         gradients = torch.autograd.grad(loss, list(start.values()))
         assert {g.dtype for g in gradients} == {torch.float32}
         found.append(torch.cat([g.flatten() for g in gradients]))
@@ -177,9 +142,10 @@ def test_bfloat16_activations_leave_parameters_and_gradients_in_float32():
 def test_pairs_by_rank_outside_need_no_labels():
     model, (observations, queries, labels) = smooth(norm=True), tasks()
     start, inner = fixed(model), InnerSteps(steps=1, rate=0.5, top=TOP)
-    one, other = (outer_loss(model, start, observations, queries, y, inner, "rank") for y in (labels, labels * 0))
+    by_rank, by_label = OuterTerms(inner, "rank"), OuterTerms(inner, "label")
+    one, other = (outer_loss(model, start, observations, queries, y, by_rank) for y in (labels, labels * 0))
     assert one.item() == other.item()
-    assert one.item() != outer_loss(model, start, observations, queries, labels, inner, "label").item()
+    assert one.item() != outer_loss(model, start, observations, queries, labels, by_label).item()
 
 
 @pytest.mark.parametrize("settings", [{"steps": -1}, {"rate": 0.0}, {"rate": float("nan")}, {"top": 0}])

@@ -6,14 +6,14 @@ import pytest
 import torch
 from small_sets import KNOWN, blobs, generator, patterns
 
+from medi.core.errors import InputError
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import BENCHMARKS
-from medi.errors import InputError
 from medi.methods import Plan
 from medi.methods.medi import BETWEEN_MEMBERS, Medi, Member
 from medi.methods.pretraining import Pretraining
-from medi.runtime.context import Context
-from medi.train.schedule import Schedule
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
 
 SHORT = Schedule(steps=2)
 CLASSES = Member((Pretraining(network="mlp", batch=16, schedule=SHORT),), "none")
@@ -54,16 +54,6 @@ def test_equal_members_have_seeds_of_their_own(monkeypatch):
     assert seeds == [4, 4, 4 + BETWEEN_MEMBERS, 4 + 2 * BETWEEN_MEMBERS]
 
 
-def test_the_same_seed_learns_the_same_and_another_seed_something_else():
-    one, same, other = (
-        Medi((CLASSES, CLASSES)).fit(KNOWN, Plan(3, 2, context=Context(seed=seed))).encode(KNOWN.images[:10])
-        for seed in (0, 0, 1)
-    )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    assert not torch.equal(one[:, :256], one[:, 256:])
-
-
 def shortened(method: Medi, network: str) -> Medi:
     """A step of each stage of a single member, on a small network."""
     member = method.members[0]
@@ -81,7 +71,7 @@ def test_presets_fit_the_images_of_their_benchmark(dataset):
 
 
 def test_settings_for_images_teach_vectors_without_what_only_images_have():
-    learner = shortened(Medi.presets["cifar10"], "resnet18").fit(KNOWN, Plan(3, 2))
+    learner = shortened(Medi.preset("cifar10"), "resnet18").fit(KNOWN, Plan(3, 2))
     assert learner.network == "mlp"
     assert learner.encode(KNOWN.images[:5]).shape == (5, 256)
 

@@ -1,66 +1,27 @@
-"""What every method and every embedding owes to the others: points of items, one by one, that can be saved."""
+"""What every embedding owes to the others: points of items, one by one, that can be saved; and methods from files."""
 
 import json
-from dataclasses import dataclass
 
 import pytest
 import torch
 from small_sets import KNOWN, NOVEL, generator, patterns
 
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.methods import METHODS, Plan, method_of, unpack_embedding
-from medi.methods.dtc import DTC
+from medi.methods import Plan, method_of
 from medi.methods.embedding import PixelEmbedding
-from medi.methods.inner_steps import InnerSteps
-from medi.methods.kcl import KCL
 from medi.methods.kmeans import KMeans
-from medi.methods.mcl import MCL
-from medi.methods.medi import Medi, Member
-from medi.methods.mm import MM
+from medi.methods.learnt_step import unpack_step
 from medi.methods.mm_learner import ReferenceEmbedding
-from medi.methods.mp import MP
-from medi.methods.pretraining import Pretraining
 from medi.methods.readout import Readout, ReadoutEmbedding
-from medi.methods.rs import RS
-from medi.methods.simgcd import SimGCD
-from medi.methods.similarity import Similarity
-from medi.methods.uno import UNO
-from medi.nets import Network, build
-from medi.nets.embed import Embedding, NetworkEmbedding
-from medi.train.schedule import Schedule
+from medi.nn import Network, build
+from medi.nn.embed import Embedding, NetworkEmbedding
 
 IMAGES = patterns()
-STEP = Schedule(steps=2)
-CLASSES = Pretraining(network="mlp", batch=16, schedule=STEP)
-PAIRS = Similarity("mlp", classes=3, each=2, schedule=STEP)
-TINY = {
-    method.name: method
-    for method in (
-        DTC(CLASSES),
-        KCL(PAIRS),
-        KMeans(CLASSES),
-        MCL(PAIRS),
-        Medi((Member((CLASSES,), "none"),)),
-        MM(network="mlp", inner=InnerSteps(steps=1), tasks=2, schedule=STEP),
-        MP(network="mlp", queries=2, schedule=STEP),
-        RS(CLASSES, None),
-        SimGCD(CLASSES),
-        UNO(CLASSES),
-    )
-}
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_ends_in_points_of_single_items_that_can_be_saved(name):
-    learner = TINY[name].fit(KNOWN, Plan(way=3, observations=2, queries=3))
-    points = learner.embedding(NOVEL.images)
-    assert points.shape == (30, 256)
-    assert points.isfinite().all()
-    assert torch.allclose(learner.embedding(NOVEL.images[4:5]), points[4:5], atol=1e-4)
-    assert learner.network == learner.embedding.network_name == "mlp"
-    again = unpack_embedding(learner.embedding.kind, *learner.embedding.pack())
-    assert torch.allclose(again(NOVEL.images).float(), points, atol=1e-5)
+def unpacked(kind: str, tensors: dict[str, torch.Tensor], facts: dict) -> Embedding:
+    return unpack_step(kind, {name: tensor.numpy() for name, tensor in tensors.items()}, facts).embedding
 
 
 def network(known: ImageSet, name: str, seed: int = 0, **options: object) -> Network:
@@ -92,7 +53,7 @@ def test_an_unpacked_embedding_gives_the_same_points(kind, known):
     points = embedding(items)
     for packed in (embedding, embedding.exact()):
         tensors, facts = packed.pack()
-        again = unpack_embedding(kind, tensors, json.loads(json.dumps(facts)))
+        again = unpacked(kind, tensors, json.loads(json.dumps(facts)))
         assert torch.allclose(again(items).float(), points, atol=1e-5)
         assert again.network_name == embedding.network_name
     assert torch.equal(again(items), packed(items))
@@ -122,9 +83,9 @@ def test_a_damaged_pack_is_refused(kind):
     damaged += [({**tensors, weight: tensors[weight][:, 1:]}, facts)]
     for some, others in damaged:
         with pytest.raises((KeyError, TypeError, ValueError, RuntimeError)):
-            unpack_embedding(kind, some, others)
+            unpacked(kind, some, others)
     with pytest.raises(KeyError):
-        unpack_embedding("pixel", tensors, facts)
+        unpacked("pixel", tensors, facts)
 
 
 def test_unknown_methods_suggest_the_nearest():
@@ -169,13 +130,3 @@ def test_a_file_without_the_method_is_refused_by_name(content, name, message, tm
         (tmp_path / "own.py").write_text(content)
     with pytest.raises(InputError, match=message):
         method_of(f"{tmp_path / 'own.py'}:{name}")
-
-
-def test_a_subclass_of_a_method_has_its_presets_but_is_itself():
-    @dataclass(frozen=True)
-    class Mine(METHODS["mp"]):
-        more: int = 3
-
-    mine = Mine.preset("default", "glyphs")
-    assert type(mine) is Mine
-    assert (mine.more, mine.images) == (3, METHODS["mp"].preset("cpu").images)

@@ -6,16 +6,16 @@ import pytest
 import torch
 from small_sets import blobs, generator
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.methods import Plan, mm_clusters, mm_learner
 from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
 from medi.methods.mm_learner import MMLearner
 from medi.metrics import score_episodes
-from medi.nets import statistics_from
-from medi.runtime.context import Context
+from medi.nn import statistics_from
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
 from medi.tasks.episodes import UniformSampler
-from medi.train.schedule import Schedule
 
 HEAD = MM(network="mlp", inner=InnerSteps(steps=3, rate=0.1, top=3), tasks=4, schedule=Schedule(steps=3))
 CLUSTER = replace(HEAD, readout="cluster")
@@ -82,16 +82,6 @@ def test_of_a_large_bag_a_part_is_adapted_to_and_the_rest_answered(learner, monk
         assert part.refine(KNOWN.images, torch.arange(75, 90)[None]).labels.shape == (1, 15)
         if learner.readout == "cluster":
             assert score_episodes(whole.labels, part.labels).acc.item() > 0.9
-
-
-def test_many_questions_are_answered_as_few_are(learner, monkeypatch):
-    clustering = learner.discover(KNOWN.images, torch.tensor([[0, 1, 25, 26, 50, 51]]), 3, generator())
-    questions = torch.arange(100)[None]
-    at_once = clustering.assign(KNOWN.images, questions)
-    monkeypatch.setattr(mm_clusters, "MOST_AT_ONCE", 7)
-    in_parts = clustering.assign(KNOWN.images, questions)
-    assert torch.equal(at_once.labels, in_parts.labels)
-    assert torch.allclose(at_once.confidence, in_parts.confidence, atol=1e-5)
 
 
 def test_a_head_refuses_another_number_of_classes_than_it_was_trained_for():

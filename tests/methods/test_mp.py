@@ -6,18 +6,17 @@ import pytest
 import torch
 from small_sets import KNOWN, generator, patterns
 
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods import Plan
 from medi.methods.cata_views import ViewsConfig
-from medi.methods.embedding import Grouping, as_embedding
+from medi.methods.embedding import as_embedding
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.metrics import score_episodes
-from medi.runtime.context import Context
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
 from medi.tasks.episodes import UniformSampler
-from medi.train.checkpoint import load_checkpoint
-from medi.train.schedule import Schedule
 
 SMALL = MP(network="mlp", queries=4, schedule=Schedule(steps=3))
 VIEWS = ViewsConfig(network="mlp", hidden=16, batch=32, schedule=Schedule(steps=5, rate=0.01))
@@ -56,22 +55,6 @@ def test_tasks_of_one_view_train_it_too_and_the_views_are_found_once(tmp_path):
     assert len(list(tmp_path.glob("mp-*.safetensors"))) == 3
 
 
-def test_pretraining_is_done_once_and_shared_by_samplers(tmp_path):
-    before = Pretraining(network="mlp", batch=16, schedule=Schedule(steps=5, rate=0.01))
-    method = replace(SMALL, pretraining=before, schedule=Schedule(steps=1, rate=0.0))
-    plan = Plan(3, 2, views=VIEWS, context=Context(folder=tmp_path))
-    for sampler in ("uniform", "cata"):
-        method.fit(KNOWN, replace(plan, sampler=sampler))
-    (classifier,) = (load_checkpoint(path)[0] for path in tmp_path.glob("classes-*.safetensors"))
-    after = [load_checkpoint(path)[0] for path in tmp_path.glob("mp-*.safetensors")]
-    assert len(after) == 2
-    weights = [name for name in classifier if name.startswith("model/network.") and name.endswith(("weight", "bias"))]
-    assert len(weights) > 2
-    for name in weights:
-        for tensors in after:  # at rate zero the tasks change nothing
-            assert torch.equal(tensors[name.replace("network.", "")], classifier[name])
-
-
 def test_without_steps_pretraining_is_all_that_is_learnt():
     before, plan = Pretraining(network="mlp", batch=16, schedule=Schedule(steps=5, rate=0.01)), Plan(3, 2)
     learner = replace(SMALL, pretraining=before, schedule=Schedule(steps=0)).fit(KNOWN, plan)
@@ -89,21 +72,10 @@ def test_the_same_seed_learns_the_same_and_another_seed_something_else():
     assert not torch.equal(one, other)
 
 
-def test_an_image_is_encoded_on_its_own():
-    known = patterns()
-    images = MP(queries=3, images=30, schedule=Schedule(steps=3)).fit(known, Plan(3, 2)).encode
-    assert torch.allclose(images(known.images[:6])[2:3], images(known.images[2:3]), atol=1e-4)
-
-
 def test_turned_classes_are_trained_on_but_not_counted_at_discovery():
     method = MP(rotations=True, way=14, queries=2, schedule=Schedule(steps=1))
     learner = method.fit(patterns(), Plan(4, 2))  # 14-way tasks need the 16 turned classes
     assert learner.encode(patterns().images[:3]).shape == (3, 64)
-
-
-def test_a_learner_knows_whether_its_settings_use_equal_sizes():
-    assert SMALL.fit(KNOWN, Plan(3, 2)).balanced
-    assert not replace(SMALL, grouping=Grouping()).fit(KNOWN, Plan(3, 2)).balanced
 
 
 @pytest.mark.parametrize("network", [{"network": "conv4"}, {"network": "mlp", "embedding": 9}])

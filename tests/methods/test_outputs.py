@@ -1,9 +1,10 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.functional import one_hot
 
-from medi.cluster.balanced import equal_share_offsets
-from medi.methods.outputs import OutputClustering
+from medi.kmeans.balanced import equal_share_offsets
+from medi.methods.outputs import OutputClustering, even_prior
 
 
 def logits(seed: int, episodes: int = 2, n: int = 12, k: int = 3, scale: float = 3.0) -> torch.Tensor:
@@ -37,6 +38,33 @@ def test_observations_are_shared_out_equally_and_later_items_have_the_same_offse
     assert torch.equal(told.answer(later).labels, (later + told.offsets).argmax(-1))
     assert torch.bincount(told.answer(later).labels.flatten(), minlength=3).max() < 16
     assert torch.equal(untold.answer(later).labels, later.argmax(-1))
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5))
+def test_later_items_get_the_posterior_of_an_even_prior(seed, k):
+    generator = torch.Generator().manual_seed(seed)
+    likelihood = torch.rand(8, k, generator=generator, dtype=torch.float64)  # of eight kinds of items, given a cluster
+    likelihood /= likelihood.sum(0)
+    prior = torch.rand(k, generator=generator, dtype=torch.float64) + 0.1
+    joint = likelihood * prior / prior.sum()
+    counts = (10_000 * joint.sum(1)).round().int()  # every kind as often as it occurs
+    bag = joint.log().repeat_interleave(counts, 0)
+    found = (joint.log() + even_prior(bag[None])[0]).softmax(-1)
+    assert torch.allclose(found, likelihood / likelihood.sum(1, keepdim=True), atol=1e-2)
+
+
+def test_a_network_that_is_sure_of_a_few_observations_too_many_in_a_cluster_answers_later_items_as_before():
+    generator = torch.Generator().manual_seed(0)
+    observed = torch.arange(5).repeat_interleave(torch.tensor([7, 5, 5, 4, 4]))
+    asked = torch.arange(5).repeat_interleave(100)
+
+    def outputs_for(classes, sureness):
+        return (sureness * one_hot(classes, 5) + torch.randn(len(classes), 5, generator=generator))[None]
+
+    told, untold = (Outputs(outputs_for(observed, 12.0), equal_sizes=equal) for equal in (True, False))
+    later = outputs_for(asked, 4.0)
+    right = [(one.answer(later).labels[0] == asked).float().mean() for one in (told, untold)]
+    assert right[0] >= right[1] - 0.01 > 0.95
 
 
 def test_outputs_that_say_the_same_of_every_item_fill_clusters_equally_without_confidence():

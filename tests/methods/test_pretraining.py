@@ -1,25 +1,20 @@
 """What a network learns before anything else: what is learnt, kept, shared, and by how many processes."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from processes import end, start_ranks
-from safetensors.torch import load_file, save_file
 from small_sets import KNOWN, blobs, generator, patterns
 
+from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods import Plan
-from medi.methods.pretraining import Pretraining, linear, pretrain, turned
-from medi.runtime import ranks
-from medi.runtime.context import Context
+from medi.methods.pretraining import Pretraining, pretrain, turned
+from medi.nn.context import Context
+from medi.nn.schedule import Schedule
 from medi.tasks.episodes import UniformSampler
-from medi.train.schedule import Schedule
 
 SGD = Schedule(steps=3, rate=0.01, optimiser="sgd", shape="constant", precision="float32")
 CLASSES = Pretraining("classes", "conv4", batch=15, mix=0.5, schedule=SGD)
@@ -74,29 +69,6 @@ def test_classes_are_learnt_to_be_told_apart(channels):
     assert float(inside / (embedded - embedded.mean(0)).square().sum()) < 0.5
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
-def test_two_processes_learn_what_one_does(tmp_path):
-    torch.set_default_dtype(torch.float64)  # in 32 bits a rounding that flips one ReLU would look like a mistake
-    try:
-
-        def learn(out: Path) -> None:
-            network = pretrain(patterns(), PLAN, CLASSES, PROTOTYPES)
-            state = {name: value.contiguous() for name, value in network.state_dict().items()}
-            save_file(state, out.with_name(f"{out.name}{ranks.rank()}"))
-
-        def one() -> None:
-            with ranks.joined(torch.device("cpu")):
-                learn(tmp_path / "two")
-
-        learn(tmp_path / "one")
-        assert [end(process) for process in start_ranks(2, one)] == [0, 0]
-        alone, together = load_file(tmp_path / "one0"), load_file(tmp_path / "two0")
-        for name, value in alone.items():
-            assert torch.allclose(value.double(), together[name].double(), atol=1e-9), name
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
 @pytest.mark.parametrize(("sizes", "expected"), [((30, 20, 25), (3, 5, 15)), ((30, 7), (2, 3, 4)), ((2, 9), (2, 1, 1))])
 def test_tasks_are_as_large_as_the_smallest_class_allows(sizes, expected, monkeypatch):
     asked = []
@@ -146,12 +118,6 @@ def test_rotations_also_turn_what_is_observed_where_that_is_asked_for(tmp_path):
     learnt = weights(both, plan=told)
     assert not torch.equal(learnt, weights(both, plan=plan))
     assert torch.equal(learnt, weights(both, plan=told))  # kept apart from the others, and found again
-
-
-def test_heads_follow_from_the_seed():
-    one, same, other = (linear(4, 3, Context(seed=seed)).weight for seed in (0, 0, 1))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
 
 
 def test_what_cannot_be_learnt_is_refused():

@@ -5,11 +5,11 @@ from small_sets import KNOWN, NOVEL, bags, generator, patterns
 
 from medi.data.augment import to_float
 from medi.methods import Plan
-from medi.methods.bag_training import Stage
+from medi.methods.bag_training import BagStage
 from medi.methods.kcl import KCL
 from medi.methods.similarity import Similarity, SimilarityNetwork, train_similarity
-from medi.nets import build
-from medi.train.schedule import Schedule
+from medi.nn import build
+from medi.nn.schedule import Schedule
 
 
 def test_the_similarity_network_is_its_layers_on_concatenated_features():
@@ -33,7 +33,7 @@ def test_it_learns_which_unseen_items_share_their_class():
 
 
 def test_the_clustering_network_begins_as_the_similarity_network_or_at_random():
-    stage = Stage(epochs=1, batch=15, schedule=Schedule(steps=1, rate=0.0))
+    stage = BagStage(epochs=1, batch=15, schedule=Schedule(steps=1, rate=0.0))
     begun = []
     for start in ("similarity", "random"):
         method = KCL(Similarity("mlp", schedule=Schedule(steps=2)), start=start, stage=stage)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medi.core.progress import Silent
 from medi.photos.cache import STALE_SECONDS, PhotoCache, cache_folder
-from medi.runtime.progress import Silent
 
 
 class Told(Silent):
@@ -81,7 +81,7 @@ from itertools import count
 from pathlib import Path
 
 from medi.photos.cache import PhotoCache
-from medi.runtime.progress import Silent
+from medi.core.progress import Silent
 
 cache = PhotoCache("net-1", Silent(), Path(sys.argv[1]))
 for number in count():
@@ -146,9 +146,8 @@ def test_a_shard_that_is_damaged_or_deleted_while_the_cache_is_open_is_done_with
     cache.put(rows("ab"))
     path = only_shard(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
-    assert cache.get(digest("a")) == b"value"
-    assert cache.get(digest("b")) is None
     assert cache.get(digest("a")) is None, "what is damaged in part is not trusted in part"
+    assert cache.get(digest("b")) is None
     cache.put(rows("ab"))
     only_shard(tmp_path).unlink()
     assert cache.get(digest("a")) is None

@@ -7,16 +7,15 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pictures import noise, truncated
 
-from medi.errors import InputError
+from medi.core.errors import InputError
+from medi.core.progress import Silent
 from medi.photos.features_file import Features, read_features
 from medi.photos.folders import find_photos
-from medi.runtime.progress import Silent
 
 PATHS = ["cat/a.png", "cat/b.png", "dog/a.png"]
 VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -50,8 +49,8 @@ def vectors_of(features, root):
     """Vectors by path."""
     found = find_photos(root, "--novel")
     features.check(found)
-    photos = features.read(root, found.paths, Silent(), title="reading")
-    return dict(zip(photos.paths, photos.arrays.numpy(), strict=True))
+    photos = features.read(found, Silent(), title="reading")
+    return dict(zip(photos.paths, photos.arrays, strict=True))
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def test_every_path_has_its_own_vector_whatever_the_order_and_the_kind_of_number
     order = data.draw(st.permutations(range(len(paths))))
     file = npz(tmp_path / "f.npz", [paths[i] for i in order], np.asarray(values[order], order="F"))
     features = read_features([file])
-    assert features.vectors.dtype == torch.float32
+    assert features.vectors.dtype == np.float32
     assert features.rows.keys() == set(paths)
     for path, value in zip(paths, values, strict=True):
         assert features.vectors[features.rows[path]].tolist() == value.astype(np.float32).tolist()
@@ -134,12 +133,12 @@ def test_photos_without_a_vector_are_counted_unless_they_cannot_be_read(tmp_path
     features = read_features([npz(tmp_path / "f.npz")])
     found = find_photos(photos, "--novel")
     features.check(found)
-    read = features.read(photos, found.paths, Silent(), title="reading")
+    read = features.read(found, Silent(), title="reading")
     assert read.paths == PATHS
     assert {item.path for item in read.skipped} == {"a half.jpg", "zebra.jpg"}
     assert len({*read.digests}) == 3
-    (shard,) = features.shards(photos, found.paths, Silent(), title="reading")
-    assert torch.equal(shard.arrays, read.arrays)
+    (shard,) = features.shards(found, Silent(), title="reading")
+    assert np.array_equal(shard.arrays, read.arrays)
     some = read_features([npz(tmp_path / "g.npz", PATHS[:1], VECTORS[:1])])
     with pytest.raises(InputError, match=r"and 2 more: .*first one is cat/a\.png") as error:
         some.check(found)
@@ -166,6 +165,15 @@ class Trap:
 
     def __reduce__(self):
         return open, (str(self.file), "w")
+
+
+@pytest.mark.parametrize("make", [npz, parquet])
+@pytest.mark.parametrize("numbers", [VECTORS.astype(float) * 1e-160, VECTORS.astype(float) + 1e10])
+def test_differences_that_float32_would_lose_are_no_vectors_that_are_the_same(tmp_path, make, numbers):
+    file = make(tmp_path / f"f.{make.__name__}", vector=numbers)
+    refused([file], file, "differ by less than 32-bit floats can hold")
+    same = make(file, vector=np.full((3, 2), 0.1))
+    assert (read_features([same]).vectors == np.float32(0.1)).all()
 
 
 def test_nothing_is_ever_unpickled(tmp_path):
@@ -247,7 +255,7 @@ def test_parquet_gives_the_same_as_npz(tmp_path, kind):
     table = parquet(tmp_path / "f.parquet", kind=kind)
     first, second = read_features([table]), read_features([npz(tmp_path / "f.npz")])
     assert first.rows == second.rows
-    assert torch.equal(first.vectors, second.vectors)
+    assert np.array_equal(first.vectors, second.vectors)
 
 
 def test_parquet_that_does_not_fit_is_named(tmp_path):

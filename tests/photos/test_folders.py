@@ -6,7 +6,7 @@ import pytest
 from pictures import noise
 from systems import posix
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.photos.folders import class_of, find_photos
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medi.discovery.result import ClassCount
-from medi.report.curve import HEIGHT, LEAST, TICK_GAP, WIDTH, curve
+from medi.discover.result import ClassCount
+from medi.report.curve import BOX_HEIGHT, BOX_WIDTH, LEAST, TICK_GAP, curve
 
 CHANCES = st.dictionaries(st.integers(0, 500), st.floats(0, 1), min_size=1, max_size=60)
 
@@ -19,8 +19,8 @@ def test_more_groups_lie_further_right_and_the_more_probable_is_higher_and_all_i
     k = data.draw(st.sampled_from(sorted(chances)))
     laid = curve(count(chances, k, k, k))
     assert k in {bar.k for bar in laid.bars}
-    assert all(0 < bar.x - laid.width / 2 < bar.x + laid.width / 2 < WIDTH for bar in laid.bars)
-    assert all(0 < bar.y < HEIGHT for bar in laid.bars)
+    assert all(0 < bar.x - laid.width / 2 < bar.x + laid.width / 2 < BOX_WIDTH for bar in laid.bars)
+    assert all(0 < bar.y < BOX_HEIGHT for bar in laid.bars)
     assert all(right.x - left.x >= laid.width for left, right in pairwise(laid.bars)), "bars do not overlap"
     by_chance = sorted(laid.bars, key=lambda bar: bar.probability)
     assert all(less.y >= more.y for less, more in pairwise(by_chance))

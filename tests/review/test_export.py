@@ -1,17 +1,26 @@
 """Exports, re-read by the libraries they are for."""
 
+import codecs
 import csv
 import json
+import shutil
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from reviews import act, made_up_review, toy_pool
 from systems import posix
 
-from medi.errors import InputError
-from medi.review.export import run_export
+from medi.core.errors import InputError
+from medi.core.system import same_on_some_systems
+from medi.review.acceptance import accept
+from medi.review.export import as_folders, run_export
+from medi.review.labelled import labelled
 
 
 @pytest.fixture
@@ -26,14 +35,105 @@ def out(tmp_path) -> Path:
 EXPECTED = ["sea holly"] * 6 + ["group-1"] * 5 + ['<b>"&'] * 4 + ["rose"] * 2 + [None] * 2
 
 
+def table(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+
+
 def test_a_table(out, tmp_path):
     run_export(out, "csv", tmp_path / "table.csv")
-    with (tmp_path / "table.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = table(tmp_path / "table.csv")
     assert [row["label"] or None for row in rows] == EXPECTED
     assert [row["path"] for row in rows] == [f"{n:03}.jpg" for n in range(19)]
-    assert {row["reviewed"] for row in rows[:6]} == {"yes"}
-    assert {row["reviewed"] for row in rows[6:11]} == {"no"}
+    assert [row["reviewed"] for row in rows[:11]] == ["yes"] * 6 + ["no"] * 5
+    assert [row["by"] for row in rows] == ["person"] * 6 + ["program"] * 5 + ["person"] * 4 + ["program"] * 4
+    assert {row["round"] for row in rows} == {"1"}
+
+
+def test_a_table_opens_in_excel_with_umlauts_right(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    act(review, "name", group=0, name="Gänseblümchen")
+    run_export(review.folder.path, "csv", tmp_path / "table.csv")
+    content = (tmp_path / "table.csv").read_bytes()
+    assert content.startswith(codecs.BOM_UTF8)
+    assert content.count(codecs.BOM_UTF8) == 1
+    assert table(tmp_path / "table.csv")[0]["label"] == "Gänseblümchen"
+
+
+def test_only_photos_that_a_person_confirmed_are_reviewed(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    act(review, "name", group=0, name="holly", items=[0, 1])
+    act(review, "aside", items=[17])
+    act(review, "known", items=[18], name="tulip")
+    rows = labelled(review.folder.path)
+    confirmed = {photo.path for photo in rows if photo.reviewed}
+    assert {"000.jpg", "001.jpg", "017.jpg", "018.jpg"} <= confirmed
+    assert confirmed == {photo.path for photo in rows if photo.number in review.history.state.held}
+    assert {photo.confidence for photo in rows if photo.reviewed} == {1.0}
+    assert [(rows[17].kind, rows[17].label, rows[17].by), rows[18].label] == [("alone", "", "person"), "tulip"]
+
+
+NAMES = st.sampled_from(["unsorted", "Unsorted", "unsorted-2", "group-1", "group-2", "GROUP-1", "group-1-2", "round-1"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.integers(0, 4), NAMES, max_size=4))
+def test_photos_alone_and_groups_without_a_name_are_never_mixed_with_named_ones(names):
+    with TemporaryDirectory() as folder:
+        review = made_up_review(Path(folder), toy_pool((3, 2, 2, 2, 1)), learning=False, photos=False)
+        for group, name in names.items():
+            act(review, "name", group=group, name=name)
+        photos = labelled(review.folder.path)
+        group_of = {same_on_some_systems(photo.label): photo.group for photo in photos if photo.group not in names}
+        named = {same_on_some_systems(name) for name in names.values()}
+        assert not named & group_of.keys() - {""}
+        unnamed = {photo.group for photo in photos} - names.keys() - {None}
+        assert len({photo.label for photo in photos if photo.group in unnamed}) == len(unnamed)
+        try:
+            layout = as_folders(photos)
+        except InputError:  # two spellings of one name
+            return
+        alone = {place.partition("/")[0] for photo, place in layout.copies if not photo.label}
+        assert not alone & {photo.label for photo in photos}
+
+
+def test_photos_that_were_accepted_are_exported_from_where_they_are(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    act(review, "name", group=2, name="aster")
+    photos = {path.name: path.read_bytes() for path in (tmp_path / "novel").iterdir()}
+    accept(review, [2], tmp_path / "known", move=True)
+    run_export(review.folder.path, "folders", tmp_path / "sorted")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "sorted").rglob("*.jpg")} == photos
+    assert len(list((tmp_path / "sorted" / "aster").iterdir())) == 4
+
+
+def test_copies_are_named(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    for name in ("003.jpg", "009.jpg"):
+        (tmp_path / "novel" / name).write_bytes((tmp_path / "novel" / "001.jpg").read_bytes())
+    named = {photo.path: photo.copy_of for photo in labelled(review.folder.path) if photo.copy_of}
+    assert named == {"003.jpg": "001.jpg", "009.jpg": "001.jpg"}
+
+
+SUBJECT = ".//{http://purl.org/dc/elements/1.1/}subject//{http://www.w3.org/1999/02/22-rdf-syntax-ns#}li"
+
+
+def test_sidecars_hold_the_label_as_a_keyword(out, tmp_path):
+    run_export(out, "xmp", tmp_path / "xmp")
+    found = {}
+    for path in (tmp_path / "xmp").rglob("*"):
+        (keyword,) = ElementTree.parse(path).getroot().findall(SUBJECT)
+        found[path.name] = keyword.text
+    labels = {f"{number:03}.jpg.xmp": label for number, label in enumerate(EXPECTED) if label}
+    assert found == labels
+
+
+@pytest.mark.skipif(shutil.which("exiftool") is None, reason="no exiftool here")
+def test_exiftool_reads_the_sidecars(out, tmp_path):
+    run_export(out, "xmp", tmp_path / "xmp")
+    words = ["exiftool", "-json", "-XMP-dc:Subject", str(tmp_path / "xmp")]
+    read = json.loads(subprocess.run(words, capture_output=True, check=True, text=True).stdout)
+    found = {Path(one["SourceFile"]).name: one["Subject"] for one in read}
+    assert found == {f"{number:03}.jpg.xmp": label for number, label in enumerate(EXPECTED) if label}
 
 
 @posix
@@ -46,7 +146,7 @@ def test_folders(out, tmp_path):
 def test_labels_that_some_systems_take_for_one_folder_are_refused(tmp_path):
     review = made_up_review(tmp_path, toy_pool(), learning=False)
     act(review, "name", group=0, name="ROSE")  # two photos are of the known class `rose`
-    with pytest.raises(InputError, match="“rose” and “ROSE” are one folder"):
+    with pytest.raises(InputError, match="one folder"):
         run_export(review.folder.path, "folders", tmp_path / "sorted")
     assert not (tmp_path / "sorted").exists()
     run_export(review.folder.path, "csv", tmp_path / "table.csv")
@@ -109,10 +209,8 @@ def test_fiftyone_reads_its_dataset(out, tmp_path):
     run_export(out, "fiftyone", tmp_path / "fo")
     importer = importers.FiftyOneImageClassificationDatasetImporter(dataset_dir=str(tmp_path / "fo"))
     with importer:
-        found = {
-            Path(path).stem: None if label is None else (label.label, label.confidence) for path, _, label in importer
-        }
-    assert [label and label[0] for _, label in sorted(found.items())] == EXPECTED
+        found = {Path(path).stem: label and label.label for path, _, label in importer}
+    assert [label for _, label in sorted(found.items())] == EXPECTED
 
 
 def test_fiftyone_files_fit_together(out, tmp_path):

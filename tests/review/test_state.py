@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviews import act, made_up_review, toy_pool
 
-from medi.errors import InputError
+from medi.core.errors import InputError
+from medi.review.actions import RefusedError
+from medi.review.constraints import Word
 from medi.review.discovery_folder import read_folder
-from medi.review.requests import RefusedError
-from medi.review.session import Review, StaleError
+from medi.review.session import Review
+from medi.review.state import Offer, Question, ReviewState, apply, effect
 
 
 def seen(review: Review) -> str:
@@ -37,15 +39,9 @@ def plain(tmp_path):
 
 def test_the_state_begins_as_clusters_csv_has_it(review):
     state = review.state()
-    assert [group["items"] for group in state["groups"]] == [
-        list(range(6)),
-        list(range(6, 11)),
-        list(range(11, 15)),
-    ]
-    assert [group["name"] for group in state["groups"]] == [None] * 3
+    assert [group["items"] for group in state["groups"]] == [[*range(6)], [*range(6, 11)], [*range(11, 15)]]
     assert [item["kind"] for item in state["items"]] == ["novel"] * 15 + ["known"] * 2 + ["alone"] * 2
     assert state["seq"] == 0
-    assert state["question"] is None or state["question"]["a"] != state["question"]["b"]
 
 
 def test_a_name_stays_and_an_empty_one_takes_it_away(review):
@@ -86,21 +82,10 @@ def test_moved_photos_are_where_they_were_put_and_stay_there(review):
 
 
 def test_a_rejected_photo_never_comes_back_to_its_group(review):
-    state = act(review, "reject", items=[3])
-    for item in (0, 1, 2):
-        assert 3 not in group_with(state, item)["items"]
-    for groups in ([1, 2],):
-        state = act(review, "merge", groups=groups)
+    for action, arguments in (("reject", {"items": [3, 15]}), ("merge", {"groups": [1, 2]}), ("regroup", {})):
+        state = act(review, action, **arguments)
         assert 3 not in group_with(state, 0)["items"]
-    state = act(review, "regroup")
-    assert 3 not in group_with(state, 0)["items"]
-
-
-def test_a_rejected_known_class_is_not_proposed_again(review):
-    state = act(review, "reject", items=[15])
-    assert state["items"][15]["kind"] == "alone"
-    state = act(review, "regroup")
-    assert state["items"][15].get("known") != "rose"
+        assert state["items"][15]["kind"] == "alone", "nor is a known class proposed again"
 
 
 def test_answers_join_and_part_photos_at_once(review):
@@ -110,31 +95,35 @@ def test_answers_join_and_part_photos_at_once(review):
     assert group_with(state, 12) != group_with(state, 13) or group_with(state, 12) is None
 
 
+def test_none_of_several_keeps_a_photo_apart_from_all_of_them(review):
+    state = act(review, "answer", a=0, b=1, same=False, others=[6, 11])
+    assert all(group_with(state, 0) != group_with(state, other) for other in (1, 6, 11))
+    assert {(word.a, word.b) for word in review.history.state.words if not word.same} >= {(0, 1), (0, 6), (0, 11)}
+
+
 def test_a_contradiction_is_named_and_can_be_insisted_on(plain):
     act(plain, "answer", a=0, b=1, same=True)
     act(plain, "answer", a=1, b=2, same=True)
     before = seen(plain)
-    with pytest.raises(RefusedError, match=r"000\.jpg and 001\.jpg are the same.*001\.jpg and 002\.jpg") as refused:
+    with pytest.raises(RefusedError, match=r"000\.jpg.*001\.jpg.*002\.jpg") as refused:
         act(plain, "answer", a=0, b=2, same=False)
     assert refused.value.overridable
     assert seen(plain) == before
     state = act(plain, "answer", a=0, b=2, same=False, override=True)
     assert group_with(state, 0) != group_with(state, 2) or group_with(state, 0) is None
-    assert "overrules" in state["note"]["overruled"][0]
+    assert len(state["note"]["overruled"]) == 1
 
 
 def test_a_merge_overrules_an_earlier_answer_and_says_so(plain):
     act(plain, "answer", a=0, b=6, same=False)
     state = act(plain, "merge", groups=[0, 1])
     assert group_with(state, 0)["items"] == list(range(11))
-    assert "000.jpg and 006.jpg are different" in state["note"]["overruled"][0]
+    assert len(state["note"]["overruled"]) == 1
 
 
 def test_photos_marked_as_a_known_class_stay_so(review):
-    state = act(review, "known", items=[2, 17], name="tulip")
-    assert [state["items"][item]["known"] for item in (2, 17)] == ["tulip", "tulip"]
-    state = act(review, "regroup")
-    assert state["items"][2]["kind"] == "known"
+    for state in (act(review, "known", items=[2, 17], name="tulip"), act(review, "regroup")):
+        assert [state["items"][item]["known"] for item in (2, 17)] == ["tulip", "tulip"]
 
 
 def test_a_new_group_of_photos_from_anywhere(review):
@@ -147,8 +136,7 @@ def test_checking_confirms_and_rejects_in_one_step(review):
     assert 5 not in group_with(state, 0)["items"]
     assert [state["items"][item]["confidence"] for item in (0, 1)] == [1.0, 1.0]
     assert 5 not in review.candidates(group_with(state, 0)["id"])
-    review.act({"seq": review.history.seq, "action": "undo"})
-    assert 5 in group_with(review.state(), 0)["items"]
+    assert 5 in group_with(act(review, "undo"), 0)["items"]
 
 
 def test_checking_comes_to_an_end_whatever_is_said(review):
@@ -198,10 +186,8 @@ def test_a_class_that_the_pool_does_not_know_is_no_group_to_it(tmp_path):
         ("name", {"group": 99, "name": "x"}),
         ("name", {"group": True, "name": "x"}),
         ("name", {"group": 0, "name": 5}),
-        ("name", {"group": 0, "name": "x" * 10_000}),
         ("name", {"group": 0, "name": "\ud800"}),
         ("merge", {"groups": [0]}),
-        ("merge", {"groups": [0, 0]}),
         ("merge", {"groups": "01"}),
         ("split", {"group": 0, "parts": 1}),
         ("split", {"group": 0, "parts": 7}),
@@ -210,7 +196,6 @@ def test_a_class_that_the_pool_does_not_know_is_no_group_to_it(tmp_path):
         ("move", {"items": [], "group": 0}),
         ("move", {"items": [0]}),
         ("move", {"items": [-1], "group": 0}),
-        ("move", {"items": [999], "group": 0}),
         ("reject", {"items": [18]}),
         ("reject", {"items": {"0": 1}}),
         ("known", {"items": [0], "name": "no such class"}),
@@ -219,7 +204,6 @@ def test_a_class_that_the_pool_does_not_know_is_no_group_to_it(tmp_path):
         ("answer", {"a": 0, "b": 0, "same": True}),
         ("answer", {"a": 0, "b": 1, "same": 1}),
         ("undo", {}),
-        ("redo", {}),
         ("fly", {}),
         (None, {}),
         (["name"], {}),
@@ -233,20 +217,66 @@ def test_nonsense_is_refused_and_changes_nothing(review, action, arguments):
     assert not review.folder.journal.exists()
 
 
-def test_a_stale_action_is_not_taken(review):
-    act(review, "name", group=0, name="a")
-    with pytest.raises(StaleError):
-        review.act({"seq": 0, "action": "name", "group": 0, "name": "b"})
-    assert review.state()["groups"][0]["name"] == "a"
-
-
 ITEMS = st.lists(st.integers(0, 18), min_size=1, max_size=4)
+
+
+def places(review: Review) -> dict[int, tuple[int, str]]:
+    return dict(enumerate(review.history.state.places))
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "claims"),
+    [
+        ("name", {"group": 0, "name": "aster"}, set(range(6))),
+        ("name", {"group": 0, "name": "aster", "items": [0, 1]}, {0, 1}),
+        ("merge", {"groups": [0, 1]}, set(range(11))),
+        ("move", {"items": [11, 12], "group": 0}, {11, 12}),
+        ("check", {"group": 0, "yes": [2, 3], "no": [5]}, {2, 3}),
+        ("group", {"items": [0, 6], "name": "odd"}, {0, 6}),
+        ("confirm", {"items": [0, 1, 7, 15]}, {0, 1, 7, 15}),
+        ("known", {"items": [0, 15], "name": "rose"}, {0, 15}),
+    ],
+)
+def test_what_a_person_confirmed_is_sure_stays_and_is_not_asked_about(review, action, arguments, claims):
+    state = act(review, action, **arguments)
+    assert {item["id"] for item in state["items"] if item.get("held")} >= claims
+    assert {state["items"][item]["confidence"] for item in claims} == {1.0}
+    before = {item: places(review)[item] for item in claims}
+    for more, others in (("reject", {"items": [13]}), ("answer", {"a": 9, "b": 14, "same": True}), ("regroup", {})):
+        state = act(review, more, **others)
+        assert {item: places(review)[item] for item in claims} == before
+        assert not {end for question in state["questions"] for end in (question["a"], question["b"])} & claims
+
+
+def test_a_name_counts_as_a_look_at_the_photos_that_were_shown_and_no_others(review):
+    state = act(review, "name", group=0, name="aster")
+    assert group_with(state, 0)["finished"]
+    assert group_with(state, 0)["confidence"] == 1
+    assert "finished" not in group_with(state, 6)
+    with pytest.raises(RefusedError, match="load the page again"):
+        act(review, "name", group=0, name="aster", items=[0, 6])
+
+
+def test_a_photo_that_is_taken_out_of_a_confirmed_group_is_sure_no_more(plain):
+    act(plain, "name", group=0, name="aster")
+    state = act(plain, "reject", items=[3])
+    assert state["items"][3]["confidence"] < 1
+    assert "held" not in state["items"][3]
+
+
+def test_known_photos_can_be_confirmed_and_photos_on_their_own_cannot(review):
+    state = act(review, "confirm", items=[15, 16])
+    assert [state["items"][item]["held"] for item in (15, 16)] == [True, True]
+    with pytest.raises(RefusedError, match="nothing to confirm"):
+        act(review, "confirm", items=[17])
+
+
 REQUESTS = st.one_of(
     st.fixed_dictionaries({"action": st.just("name"), "group": st.integers(0, 8), "name": st.text(max_size=5)}),
     st.fixed_dictionaries({"action": st.just("merge"), "groups": st.lists(st.integers(0, 8), min_size=2, max_size=3)}),
     st.fixed_dictionaries({"action": st.just("split"), "group": st.integers(0, 8), "parts": st.integers(2, 3)}),
     st.fixed_dictionaries({"action": st.just("move"), "items": ITEMS, "group": st.none() | st.integers(0, 8)}),
-    st.fixed_dictionaries({"action": st.sampled_from(["reject", "aside", "group"]), "items": ITEMS}),
+    st.fixed_dictionaries({"action": st.sampled_from(["reject", "aside", "group", "confirm"]), "items": ITEMS}),
     st.fixed_dictionaries({"action": st.just("known"), "items": ITEMS, "name": st.sampled_from(["rose", "tulip"])}),
     st.fixed_dictionaries({"action": st.just("check"), "group": st.integers(0, 8), "yes": ITEMS, "no": ITEMS}),
     st.fixed_dictionaries(
@@ -281,9 +311,36 @@ def test_fifty_actions_and_their_undos_end_where_they_began(requests, learning):
         for _ in range(steps):
             act(review, "redo")
         assert seen(review) == ended
-        assert [json.loads(line)["seq"] for line in review.folder.journal.open()] == list(
-            range(1, review.history.seq + 1)
-        )
+        numbers = [json.loads(line)["seq"] for line in review.folder.journal.open()]
+        assert numbers == list(range(1, review.history.seq + 1))
+
+
+ITEM, TEXT = st.integers(0, 3), st.text(max_size=3)
+STATES = st.builds(
+    ReviewState,
+    groups=st.lists(st.integers(-1, 3), min_size=4, max_size=4),
+    known=st.lists(TEXT, min_size=4, max_size=4),
+    confidence=st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    names=st.dictionaries(ITEM, TEXT),
+    words=st.lists(st.builds(Word, st.booleans(), ITEM, ITEM, TEXT), max_size=4),
+    claimed=st.sets(ITEM),
+    offers=st.lists(st.builds(Offer, ITEM, st.lists(ITEM, max_size=3), ITEM, TEXT), max_size=3),
+    aside=st.sets(ITEM),
+    marked=st.sets(ITEM),
+    refused=st.sets(st.tuples(ITEM, TEXT)),
+    accepted=st.dictionaries(ITEM, TEXT),
+    next_group=ITEM,
+    questions=st.none()
+    | st.lists(
+        st.builds(Question, ITEM, ITEM, st.floats(0, 1), st.just("half"), st.floats(0, 9), st.just([])), max_size=3
+    ),
+    note=st.dictionaries(TEXT, TEXT),
+)
+
+
+@given(STATES, STATES)
+def test_what_a_line_holds_leads_from_any_state_to_any_other(before, after):
+    assert apply(before, json.loads(json.dumps(effect(before, after)))) == after
 
 
 def obeys(review: Review) -> None:
@@ -297,6 +354,10 @@ def obeys(review: Review) -> None:
     assert all(state.groups[item] < 0 and not state.known[item] for item in state.aside)
     assert all(state.known[item] for item in state.marked)
     assert set(state.names) <= set(state.groups)
+    assert all(state.groups[item] >= 0 and state.confidence[item] == 1 for item in state.claimed)
+    for offer in state.offers:
+        assert offer.beside in state.groups
+        assert not state.settled.intersection(offer.items)
     assert all(group < state.next_group for group in state.groups)
 
 

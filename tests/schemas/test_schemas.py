@@ -1,6 +1,8 @@
 """The schemas themselves, and everything but discoveries held against them (those: `tests/discovery/test_json.py`)."""
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,22 +13,26 @@ import pytest
 import torch
 import typer
 from contracts import check, check_lines, check_printed, parsed, validator
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from odd import odd_values, places_in
 from official import CIFAR10, write_tiny
 from reviews import act, made_up_review, toy_pool, write_discovery
 from typer.testing import CliRunner
 
 from medi.bench.grid import REGIMES, SCORES, Run
-from medi.bench.rows import FIELDS
+from medi.bench.rows import NEEDED
 from medi.bench.run import origin_of
-from medi.cli import app
+from medi.cli.main import app
 from medi.data.check import State
-from medi.discovery.result import GroupVerdict, Kind, Verdict
+from medi.discover.accepted import ACCEPTED
+from medi.discover.result import GroupVerdict, Kind, Verdict
 from medi.review.actions import ACTIONS
 from medi.review.carry_over import CARRY, carry_over
+from medi.review.history import REDO, UNDO
 from medi.review.session import ACCEPT, REGROUP
-from medi.review.state import REDO, UNDO
-from medi.schemas import names, schema, text
+from medi.schemas import LARGEST, fault, names, schema, text
 from medi.theory import tasks_needed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +79,9 @@ def test_every_schema_is_one_has_a_name_without_a_host_and_refuses_unknown_keys(
 def test_every_command_that_prints_json_has_a_schema():
     commands = set(json_commands(typer.main.get_command(app)))
     assert {"discover", "assign", "data-list", "data-check", "theory-bound", "theory-overlap"} <= commands
-    assert {PRINTED.get(command, command) for command in commands} | {"row", "review", "state"} == set(names())
+    assert {PRINTED.get(command, command) for command in commands} | {"accepted", "row", "review", "state"} == set(
+        names()
+    )
 
 
 def test_the_program_lists_the_schemas_and_prints_each():
@@ -102,7 +110,64 @@ def test_words_in_schemas_are_those_of_the_program():
 
 
 def test_what_a_table_needs_every_row_has():
-    assert set(FIELDS) <= set(schema("row")["required"])
+    assert set(NEEDED) <= set(schema("row")["required"])
+
+
+def readable(value: Any) -> bool:
+    """Whether any program can read it."""
+    if isinstance(value, dict):
+        return all(map(readable, [*value, *value.values()]))
+    if isinstance(value, list):
+        return all(map(readable, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return abs(value) <= LARGEST if isinstance(value, int) else value is None or "\ud800" not in value
+
+
+DOCUMENTS = {
+    "row": json.loads(min(ROOT.glob("results/*/results.jsonl")).read_text().splitlines()[0]),
+    "review": {
+        "seq": 1,
+        "at": "2026-01-01T00:00:00.000Z",
+        "action": "move",
+        "discovery": "0" * 16,
+        "items": [1, 2],
+        "group": None,
+        "effect": {
+            "places": [[1, -1, ""], [2, 3, "rose"]],
+            "confidence": [[1, 0.5]],
+            "names": {"3": "rose"},
+            "words": [0, [[1, 1, 2, "move"]]],
+            "questions": [[1, 2, 0.5]],
+            "offers": [[3, [1], -1, "rose"]],
+            "note": {"text": "Moved.", "moved": [2]},
+        },
+    },
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from(sorted(DOCUMENTS)), place=st.integers(0), value=odd_values(), key=st.text(max_size=3))
+def test_what_is_read_is_refused_just_where_jsonschema_refuses_it(name, place, value, key):
+    assume(not re.search(r"\d\.0\b", json.dumps(value)))  # jsonschema takes 1.0 for a whole number
+    document = json.loads(json.dumps(DOCUMENTS[name]))
+    assert fault(schema(name), document) is None
+    places = list(places_in(document))
+    inside, at = places[place % len(places)]
+    if isinstance(inside, dict) and key:
+        inside[key] = inside.pop(at)
+    elif key:
+        del inside[at]
+    else:
+        inside[at] = value
+    allowed = readable(document) and validator(name).is_valid(document)
+    assert (fault(schema(name), document) is None) == allowed, fault(schema(name), document)
+
+
+def test_a_fault_is_named_by_its_place():
+    document = json.loads(json.dumps(DOCUMENTS["review"]))
+    document["effect"]["places"][1][0] = "2"
+    assert fault(schema("review"), document) == "effect.places.1.0"
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("results/**/results.jsonl")), ids=lambda path: path.parent.name)
@@ -152,6 +217,7 @@ def test_every_action_writes_a_line_and_makes_a_state_as_the_schemas_say(tmp_pat
         act(review, "group", items=[12, 13], name="new"),
         act(review, "group", items=[14]),
         act(review, "aside", items=[14]),
+        act(review, "confirm", items=[9, 12]),
         act(review, "regroup"),
     ]
     number = done[-1]["groups"][0]["id"]
@@ -160,6 +226,7 @@ def test_every_action_writes_a_line_and_makes_a_state_as_the_schemas_say(tmp_pat
     done += [act(review, action) for action in ("undo", "redo", "accept")]
     for one in done:
         check("state", parsed(json.dumps(one)))
+    check("accepted", parsed((review.folder.path / ACCEPTED).read_text()))
     lines = check_lines("review", review.folder.journal)
     assert len(lines) == len(done)
     (tmp_path / "again").mkdir()
@@ -169,7 +236,7 @@ def test_every_action_writes_a_line_and_makes_a_state_as_the_schemas_say(tmp_pat
     for line in lines:
         assert not validator("review").is_valid(line | {"more": 1}), line["action"]
         assert not validator("review").is_valid(line | {"action": "dance"})
-        for key in line.keys() - {"override", "name"}:
+        for key in line.keys() - {"override", "name", "made", "gave_up"}:  # in some lines only
             assert not validator("review").is_valid({k: v for k, v in line.items() if k != key}), (line["action"], key)
     assert not validator("state").is_valid(done[0] | {"more": 1})
 
@@ -211,7 +278,7 @@ def test_the_tasks_that_an_epsilon_takes_are_printed_for_programs():
 def test_the_overlap_is_printed_for_programs(tmp_path):
     y = np.arange(60) % 2
     np.savez(tmp_path / "features.npz", z=np.random.default_rng(0).random((60, 1)) + 0.5 * y[:, None], y=y)
-    words = ("theory", "overlap", "--features", str(tmp_path / "features.npz"), "--bootstrap", "20", "--json")
+    words = ("theory", "overlap", "--features", str(tmp_path / "features.npz"), "--json")
     assert check_printed("theory-overlap", medi(*words))["pair"] == [0, 1]
 
 

@@ -1,9 +1,8 @@
 """Classes that are plainly there: tight clouds of points in directions of their own."""
 
 import numpy as np
-import torch
 
-from medi.data.imageset import ImageSet
+from medi.data.items import Items
 
 DIMENSIONS = 24
 
@@ -16,7 +15,6 @@ def blobs(classes: range, each: int, seed: int = 0, scatter: float = 0.02) -> tu
     return points.astype(np.float32), labels
 
 
-def known_blobs(classes: int, each: int = 10) -> ImageSet:
+def known_blobs(classes: int, each: int = 10) -> Items:
     """The first classes, labelled."""
-    points, labels = blobs(range(classes), each)
-    return ImageSet(torch.from_numpy(points), torch.from_numpy(labels), tuple(map(str, range(classes))))
+    return Items(*blobs(range(classes), each), tuple(map(str, range(classes))))

@@ -111,6 +111,37 @@ class Browser:
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
+    def click(self, x: float, y: float) -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y, button="left", clickCount=1)
+
+    def middle(self, selector: str) -> tuple[float, float]:
+        """Scroll an element into view and say where it is."""
+        x, y = self.run(
+            f"""(() => {{
+                const element = document.querySelector({selector!r});
+                element.scrollIntoView({{block: "center"}});
+                const box = element.getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2];
+            }})()"""
+        )
+        return x, y
+
+    def complaints(self, *own: str) -> list[str]:
+        """What the console says, and what the page asks for at addresses that do not begin as its own do."""
+        found = []
+        for event in self.events:
+            method, params = event.get("method"), event.get("params", {})
+            if method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+                found.append(str(params))
+            if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(own):
+                found.append(params["request"]["url"])
+        return found
+
+    def contrasts(self, ignored: str) -> list[tuple[float, str]]:
+        """How far each text stands out from what lies behind it (WCAG: 4.5 is enough), and which it is."""
+        return [tuple(found) for found in self.run(f"({_CONTRASTS})({ignored!r})")]
+
     def tap(self, x: float, y: float) -> None:
         self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
@@ -142,10 +173,6 @@ class Browser:
             assert time.monotonic() < deadline, f"not within {patience:.0f} s: {script}"
             time.sleep(0.02)
 
-    def screenshot(self, path: Path) -> None:
-        """The whole page, however long, as a PNG."""
-        path.write_bytes(b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
-
     def pdf(self, path: Path) -> None:
         path.write_bytes(b64decode(self.call("Page.printToPDF", printBackground=True)["data"]))
 
@@ -176,3 +203,31 @@ _KEYS = {
     "ArrowRight": 39,
     "ArrowDown": 40,
 }
+
+_CONTRASTS = """(ignored) => {
+    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const over = (colour, below) => {
+        for (pen.fillStyle of [`rgb(${below.join(",")})`, colour]) pen.fillRect(0, 0, 1, 1);
+        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const behind = (element) => {
+        const circle = element.closest(".point")?.querySelector("circle");
+        const colours = circle ? [getComputedStyle(circle).fill] : [];
+        for (let one = element; one; one = one.parentElement) colours.push(getComputedStyle(one).backgroundColor);
+        return colours.reverse().reduce((below, colour) => over(colour, below), [255, 255, 255]);
+    };
+    const light = (rgb) => {
+        const [r, g, b] = rgb.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const found = [];
+    for (const element of document.querySelectorAll("body *")) {
+        const text = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim());
+        if (!text.length || element.closest(ignored) || !element.checkVisibility()) continue;
+        const style = getComputedStyle(element), paper = behind(element);
+        const ink = light(over(element instanceof SVGElement ? style.fill : style.color, paper));
+        const ratio = (Math.max(ink, light(paper)) + 0.05) / (Math.min(ink, light(paper)) + 0.05);
+        found.push([ratio, `${element.tagName} ${element.getAttribute("class")} ${text[0].data.slice(0, 40)}`]);
+    }
+    return found;
+}"""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from medi.discovery.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, Verdict
-from medi.discovery.verdict import group_verdict
+from medi.discover.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, Verdict
+from medi.discover.verdict import MIXED_BELOW, group_verdict
 from medi.photos.thumbnails import thumbnail
 
 CLASSES = ("cat", "dog", "lynx")
@@ -48,13 +48,16 @@ def made_up(
         confidence = confidence / 2
     groups = []
     for g, (end, size) in enumerate(zip(ends, sizes, strict=True)):
-        together, sibling_probability = 0.45 if g % 5 == 3 else 0.95, 0.4 if g % 5 == 2 else 0.05
+        pure, sibling_probability = 0.3 if g % 5 == 3 else 0.95, 0.4 if g % 5 == 2 else 0.05
+        mean = float(confidence[end - size : end].mean()) if size else 0.0
+        mean = min(mean, 0.6) if pure < MIXED_BELOW else mean
         groups.append(
             Group(
                 items=size,
-                confidence=float(confidence[end - size : end].mean()) if size else 0.0,
-                together=together,
-                verdict=group_verdict(together, sibling_probability, size, calibrated=calibrated),
+                confidence=mean,
+                together=pure,
+                pure=pure,
+                verdict=group_verdict(mean, pure, sibling_probability, calibrated=calibrated and size > 1),
                 sibling=None if k < 2 else g - 1 if g else 1,
                 sibling_probability=sibling_probability,
                 medoid=max(0, int(end) - 1 - size // 2),

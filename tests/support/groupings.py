@@ -7,9 +7,9 @@ from math import lgamma
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from medi.cluster.class_model import Anchors, ClassModel
-from medi.cluster.posterior import ALONE, Branches, known_label
-from medi.discovery.rehearsal import Stage
+from medi.grouping.branches import Branches, Units
+from medi.grouping.class_model import ClassModel, Terms
+from medi.grouping.engine import ALONE, Anchors, Stage, known_label
 
 
 def sampled_classes(classes: int, items: int, *, share: float = 0.8, width: int = 6, seed: int = 0) -> np.ndarray:
@@ -76,7 +76,15 @@ class Problem:
     copies: np.ndarray | None = None
 
     def branches(self) -> Branches:
-        return Branches.of(self.points, self.anchors, self.copies)
+        return Branches.of(self.units, self.anchors)
+
+    @property
+    def units(self) -> Units:
+        return Units.single(self.points, self.copies)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.anchors, self.model, self.log_rate, self.singles)
 
     def log_weight(self, labels: np.ndarray) -> float:
         """Of a grouping, from its labels alone."""

@@ -36,7 +36,7 @@ def discover(folders, *more, out="out"):
 
 def program(words, folder):
     """The program, for a process of its own; what it prints goes into files."""
-    from medi.cli import run
+    from medi.cli.main import run
 
     rank = os.environ.get("RANK", "")
     sys.stdout = (folder / f"stdout{rank}").open("w")
@@ -59,4 +59,4 @@ def refused(result, *parts):
     assert result.code == 2, result
     assert len(result.err.strip().splitlines()) == 1, result.err
     for part in parts:
-        assert str(part) in result.err
+        assert str(part) in result.err, result.err

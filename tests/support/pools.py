@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from pictures import noise
 
-from medi.cluster.class_model import Anchors, ClassModel
-from medi.discovery.recogniser import Recogniser
-from medi.discovery.recognition import Recognition, curve
-from medi.discovery.representations import Representation
+from medi.grouping.class_model import ClassModel
+from medi.grouping.engine import Anchors
+from medi.grouping.moves import Places
+from medi.grouping.recogniser import Recogniser
+from medi.grouping.recognition import Recognition, curve
+from medi.grouping.representation import Representation
 from medi.photos.decode import Cut
 from medi.photos.encoders import Encoder
 
@@ -24,27 +26,27 @@ class Pool:
 
     @property
     def encoder(self) -> Encoder:
-        def encode(images: torch.Tensor) -> torch.Tensor:
+        def encode(images: NDArray[np.uint8]) -> NDArray[np.float32]:
             with (self.folder / "encoded").open("a") as file:
                 file.write("1\n" * len(images))
-            return images.float().mean((2, 3)).repeat(1, self.repeats)
+            return np.tile(images.mean((2, 3), dtype=np.float32), self.repeats)
 
         return Encoder("means", f"means-{self.repeats}", Cut(8), (3 * self.repeats,), encode)
 
     @property
     def recogniser(self) -> Recogniser:
-        items = 255 * torch.rand(17, 3, generator=torch.Generator().manual_seed(0)).repeat(1, self.repeats)
+        items = np.tile(np.random.default_rng(0).uniform(0, 255, (17, 3)), self.repeats)
         representation = Representation("encoder", (3 * self.repeats,)).framed(items)
-        points = representation(items).numpy()
+        points = representation(items)
         known = Anchors(points[:12].reshape(4, 3, -1).mean(0), np.full(3, 4.0))
-        recognition = Recognition(0.5, 0.0, curve(np.linspace(-2, 8, 50)), np.zeros(0))
-        labels, model = np.array([0, 0, 1, 1, 1]), ClassModel(0.5, 3.0)
-        return Recogniser.of(
-            representation, points[12:], labels, known, ("a", "b", "c"), model, recognition, calibrated=False
-        )  # fmt: skip
+        recognition = Recognition(0.5, 0.0, 0.0, 0.0, curve(np.linspace(-1, 4, 50)))
+        places = Places.of(points[12:], np.array([0, 0, 1, 1, 1]), known)
+        return Recogniser(
+            representation, places, ("a", "b", "c"), ClassModel(0.5, 3.0), recognition, np.zeros(6), calibrated=False
+        )
 
-    def load_model(self, folder: Path, device: torch.device) -> tuple[Recogniser, Encoder]:
-        """In place of `medi.discovery.model_folder.load_model`."""
+    def load_model(self, folder: Path, device: str) -> tuple[Recogniser, Encoder]:
+        """In place of `medi.discover.model_folder.load_model`."""
         return self.recogniser, self.encoder
 
     def write(self, count: int) -> Path:

@@ -10,20 +10,12 @@ import numpy as np
 from PIL import Image
 from sklearn.cluster import AgglomerativeClustering
 
+from medi.grouping.constraints import Links
+from medi.grouping.saved_pool import Regrouped
 from medi.review.discovery_folder import read_folder
-from medi.review.pool import Links
 from medi.review.session import Review
 
 HEADER = ("path", "kind", "cluster", "known", "confidence", "nearest_known")
-
-
-@dataclass
-class Regrouped:
-    kinds: tuple
-    labels: tuple
-    known: tuple
-    confidence: tuple
-    samples: np.ndarray
 
 
 @dataclass
@@ -118,7 +110,8 @@ def write_discovery(
                 colour = tuple(int(c) for c in np.random.default_rng(label + 2).integers(60, 200, 3))
                 picture = Image.new("RGB", (size, size * 3 // 4), colour)
                 picture.putpixel((item % size, 0), (item % 256, 255, 0))
-                picture.save(novel / name, "JPEG" if name.endswith((".jpg", ".jpeg")) else None)
+                is_jpeg = name.endswith((".jpg", ".jpeg"))  # with a comment no two are the same
+                picture.save(novel / name, "JPEG" if is_jpeg else None, comment=f"photo {item}")
     facts = {"arguments": {"known": str(classes), "novel": str(novel), "out": str(out)}, "groups": [], "n_classes": 0}
     (out / "discovery.json").write_text(json.dumps(facts))
     return out

@@ -26,6 +26,10 @@ def patterns(classes: int = 4, each: int = 8, channels: int = 3, side: int = 16)
     return ImageSet((means[labels] + noise).clamp(0, 255).to(torch.uint8), labels, tuple("abcdefgh"[:classes]))
 
 
+def cosines(n: int, k: int, seed: int = 0) -> torch.Tensor:
+    return 2 * torch.rand(n, k, generator=generator(seed), dtype=torch.float64) - 1
+
+
 KNOWN, NOVEL = blobs(8), blobs(3, each=10, seed=5)
 
 

@@ -1,26 +1,28 @@
-"""Small worlds of vectors and images in which the classes are known."""
+"""Small worlds of vectors in which the classes are known."""
 
-import torch
+import numpy as np
 
-from medi.data.imageset import ImageSet
+from medi.data.items import Items
 
 
 def gaussian_classes(
     classes: int, items: int, *, width: int = 16, apart: float = 3.0, nuisance: float = 0.0, seed: int = 0
-) -> ImageSet:
+) -> Items:
     """Round classes whose means differ in the first half of the directions; the other half is noise."""
-    g = torch.Generator().manual_seed(seed)
-    means = torch.zeros(classes, width)
-    means[:, : width // 2] = apart * torch.randn(classes, width // 2, generator=g)
-    labels = torch.arange(classes).repeat_interleave(items)
-    noise = torch.randn(len(labels), width, generator=g)
-    noise[:, width // 2 :] *= 1 + nuisance
-    return ImageSet(means[labels] + noise, labels, tuple(f"class {c}" for c in range(classes)))
+    generator, half = np.random.default_rng(seed), width // 2
+    means = apart * generator.standard_normal((classes, half), np.float32)
+    labels = np.repeat(np.arange(classes), items)
+    values = generator.standard_normal((len(labels), width), np.float32)
+    values[:, half:] *= 1 + nuisance
+    values[:, :half] += means[labels]
+    return Items(values, labels, tuple(f"class {c}" for c in range(classes)))
 
 
-def split(world: ImageSet, known: int) -> tuple[ImageSet, ImageSet]:
+def split(world: Items, known: int) -> tuple[Items, Items]:
+    """The first classes, and the others."""
     return world.of_classes(range(known)), world.of_classes(range(known, world.n_classes))
 
 
-def none_known(width: int = 16) -> ImageSet:
-    return ImageSet(torch.zeros(0, width), torch.zeros(0, dtype=torch.int64), ())
+def none_known(width: int = 16) -> Items:
+    """No item of no class."""
+    return Items(np.zeros((0, width), np.float32), np.zeros(0, np.int64), ())

@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from small_sets import generator
 
 from medi.tasks.cata import CataSampler, Views
@@ -19,30 +17,6 @@ def test_the_view_is_the_head_that_believes_most_in_the_items_own_label():
     assert views.view.tolist() == [1, 0, 2]
     assert views.ranks.tolist() == [[1, 0, 2], [0, 2, 1], [2, 1, 0]]
     assert views.sizes.tolist() == [1, 1, 1]
-    assert views.coverage(torch.tensor([0, 0, 1]), 2).tolist() == [0.5, 0.5, 0.5]
-
-
-@given(
-    sizes=st.lists(st.integers(min_value=5, max_value=12), min_size=3, max_size=6),
-    way=st.integers(1, 3),
-    observations=st.integers(1, 3),
-    queries=st.integers(0, 2),
-    seed=st.integers(0, 1000),
-)
-def test_tasks_hold_distinct_classes_and_items_even_where_views_are_short(sizes, way, observations, queries, seed):
-    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    labels = labels[torch.randperm(len(labels), generator=generator(seed))]
-    labels = torch.cat([labels, torch.tensor([-1, -1])])
-    task = CataSampler(labels, random_views(len(labels), seed=seed), way, observations, queries).sample(
-        5, generator(seed)
-    )
-    assert task.support.shape == (5, way, observations)
-    assert task.query.shape == (5, way, queries)
-    items = torch.cat([task.support, task.query], 2)
-    assert (labels[items] == task.classes[:, :, None]).all()
-    for row, classes in zip(items.flatten(1), task.classes, strict=True):
-        assert len(row.unique()) == len(row)
-        assert len(classes.unique()) == way
 
 
 def test_a_task_takes_items_of_its_view_as_far_as_they_reach():

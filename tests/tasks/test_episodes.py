@@ -1,9 +1,13 @@
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from small_sets import generator
 
-from medi.errors import InputError
+from medi.core.errors import InputError
+from medi.tasks.cata import CataSampler, Views
 from medi.tasks.episodes import UniformSampler
 
 
@@ -14,11 +18,18 @@ from medi.tasks.episodes import UniformSampler
     queries=st.integers(0, 2),
     seed=st.integers(0, 1000),
 )
-def test_tasks_hold_distinct_classes_and_distinct_items_of_those_classes(sizes, way, observations, queries, seed):
+@pytest.mark.parametrize("by_view", [False, True])
+def test_tasks_hold_distinct_classes_and_distinct_items_of_those_classes(
+    by_view, sizes, way, observations, queries, seed
+):
     labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    labels = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
-    sampler = UniformSampler(labels, way, observations, queries)
-    task = sampler.sample(7, torch.Generator().manual_seed(seed))
+    labels = labels[torch.randperm(len(labels), generator=generator(seed))]
+    labels = torch.cat([labels, torch.tensor([-1, -1])])
+    views = Views(torch.rand(len(labels), 3, generator=generator(seed)).log())  # some have few items of a class
+    sampler = (partial(CataSampler, labels, views) if by_view else partial(UniformSampler, labels))(
+        way, observations, queries
+    )
+    task = sampler.sample(7, generator(seed))
     assert task.support.shape == (7, way, observations)
     assert task.query.shape == (7, way, queries)
     items = torch.cat([task.support, task.query], 2)
@@ -30,7 +41,7 @@ def test_tasks_hold_distinct_classes_and_distinct_items_of_those_classes(sizes, 
 
 def test_every_item_and_every_class_is_drawn_equally_often():
     labels = torch.tensor([0] * 4 + [1] * 8 + [2] * 4)
-    task = UniformSampler(labels, 2, 1, 1).sample(20_000, torch.Generator().manual_seed(0))
+    task = UniformSampler(labels, 2, 1, 1).sample(20_000, generator(0))
     classes = torch.bincount(task.classes.flatten()) / 20_000
     assert torch.allclose(classes, torch.full((3,), 2 / 3), atol=0.02)
     items = torch.bincount(task.support.flatten(), minlength=16) / 20_000
@@ -40,13 +51,13 @@ def test_every_item_and_every_class_is_drawn_equally_often():
 
 def test_the_same_generator_draws_the_same_tasks():
     sampler = UniformSampler(torch.arange(60) // 10, 3, 2, 4)
-    one, two = (sampler.sample(5, torch.Generator().manual_seed(3)) for _ in range(2))
+    one, two = (sampler.sample(5, generator(3)) for _ in range(2))
     assert torch.equal(one.support, two.support)
     assert torch.equal(one.query, two.query)
 
 
 def test_labels_number_the_rows_of_a_task():
-    task = UniformSampler(torch.arange(60) // 10, 3, 2, 4).sample(5, torch.Generator().manual_seed(3))
+    task = UniformSampler(torch.arange(60) // 10, 3, 2, 4).sample(5, generator(3))
     assert task.support_labels.tolist() == [[0, 0, 1, 1, 2, 2]] * 5
     assert task.query_labels.tolist() == [[0] * 4 + [1] * 4 + [2] * 4] * 5
     assert task.way == 3
@@ -55,7 +66,7 @@ def test_labels_number_the_rows_of_a_task():
 
 def test_items_of_no_known_class_are_never_drawn():
     labels = torch.tensor([0, -1, 0, 1, -1, 1])
-    task = UniformSampler(labels, 2, 1, 1).sample(50, torch.Generator().manual_seed(0))
+    task = UniformSampler(labels, 2, 1, 1).sample(50, generator(0))
     assert (labels[torch.cat([task.support, task.query], 2)] >= 0).all()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -17,26 +16,29 @@ import torch
 from medi.bench.datasets import load_dataset
 from medi.bench.grid import ALL, Run
 from medi.bench.questions import draw_tasks, families
-from medi.bench.rows import read_rows
-from medi.bench.run import open_results, refuse_other_settings, refuse_used_folder, rows_of
+from medi.bench.rows import read_rows, scored
+from medi.bench.run import refuse_other_settings, rows_of
+from medi.bench.setup import Setup
+from medi.core.files import append_to_journal
 from medi.data.benchmarks import Benchmark
 from medi.data.imageset import ImageSet
 from medi.data.splits import held_out_splits
+from medi.jobs.workers import Rows
 from medi.methods import method_of
-from medi.runtime.files import append_to_journal
-from medi.runtime.progress import Reporter
-from medi.runtime.workers import Rows
 
 ASKED = 4
 """Where everything is observed, one in so many images of a held-out class is asked about instead."""
 
 
 @dataclass(frozen=True)
-class Summary:
-    """How a candidate did on the held-out known classes: mean and deviation over splits."""
+class CandidateScore:
+    """How a candidate did on the held-out known classes: mean and deviation over splits where training held.
+
+    `acc` is None where it diverged on all of them.
+    """
 
     run: Run
-    acc: float
+    acc: float | None
     std: float
     splits: int
 
@@ -76,30 +78,19 @@ def _observed_and_asked(images: ImageSet) -> tuple[ImageSet, ImageSet]:
 
 
 def try_candidates(
-    runs: Sequence[Run],
-    out: Path,
-    *,
-    episodes: int,
-    device: torch.device,
-    resume: bool,
-    reporter: Reporter,
-    splits: int | None = None,
-    held_out: int | None = None,
-) -> list[Summary]:
+    runs: Sequence[Run], setup: Setup, *, splits: int | None = None, held_out: int | None = None
+) -> list[CandidateScore]:
     """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice.
 
     Args:
         runs: The candidates.
-        out: The results folder.
-        episodes: Scoring episodes.
-        device: Where to work.
-        resume: Continue in a folder that has results.
-        reporter: Shows progress.
+        setup: Where and how.
         splits: Try so many of the splits, at even distances; None for every one.
         held_out: Classes, or families of them, that play novel in a split; None for a fifth.
     """
-    refuse_used_folder(out, resume=resume)
-    datasets = {run.dataset: load_dataset(run.dataset, device, reporter) for run in runs}
+    setup.refuse_used_folder()
+    names = dict.fromkeys(run.dataset for run in runs)
+    datasets = {name: load_dataset(name, device=setup.device, reporter=setup.reporter) for name in names}
     chosen = {}
     for run in runs:  # what cannot be asked is refused before anything is trained and before there is a folder
         setting, benchmark = (run.dataset, run.observations), datasets[run.dataset]
@@ -107,25 +98,26 @@ def try_candidates(
             chosen[setting] = _evenly(splits_of(benchmark, run.observations, held_out), splits)
             split = hold_out(benchmark, chosen[setting][0][1], run.observations)
             draw_tasks(split, _asked(run, split), episodes=1)
-    with open_results(out) as results:
-        journal = results.with_name("choices.jsonl")
+    with setup.held_folder() as out:
+        journal = out / "choices.jsonl"
         old = read_rows(journal)
-        refuse_other_settings(runs, old, out, device, {})
+        refuse_other_settings(runs, old, setup, {})
         rows = {(Run.of_row(row), tuple(row.get("held_out", ()))): row for row in old}
         trials: dict[Run, Rows] = {run: [] for run in runs}
-        for setting, numbered in chosen.items():
+        for (dataset, observations), numbered in chosen.items():
             for number, classes in numbered:
-                split = hold_out(datasets[setting[0]], classes, setting[1])
+                split = hold_out(datasets[dataset], classes, observations)
                 for run in trials:
-                    if (run.dataset, run.observations) != setting:
+                    if (run.dataset, run.observations) != (dataset, observations):
                         continue
                     trial = run, split.novel.class_names
                     if trial not in rows:
-                        row = _try(run, split, out, episodes, device, reporter)
+                        row = _try(run, split, setup)
                         row |= {"split": number, "held_out": list(split.novel.class_names)}
                         append_to_journal(journal, row)
                         rows[trial] = row
-                        reporter.say(f"{run.describe()}, split {number}: ACC {100 * row['acc']:.1f}")
+                        found = row.get("diverged") or f"ACC {100 * row['acc']:.1f}"
+                        setup.reporter.say(f"{run.describe()}, split {number}: {found}")
                     trials[run].append(rows[trial])
         return [_summarise(run, of_run) for run, of_run in trials.items()]
 
@@ -136,9 +128,7 @@ def _evenly(splits: Sequence[tuple[int, ...]], count: int | None) -> list[tuple[
     return numbered if count is None else numbered[:: max(1, len(numbered) // count)][:count]
 
 
-def _try(
-    run: Run, split: Benchmark, out: Path, episodes: int, device: torch.device, reporter: Reporter
-) -> dict[str, Any]:
+def _try(run: Run, split: Benchmark, setup: Setup) -> dict[str, Any]:
     """One candidate on one split: trained as for the real task, asked about as many classes as are held out.
 
     A method that can only be asked what it was trained for is trained for that.
@@ -146,7 +136,7 @@ def _try(
     trained, asked = run, _asked(run, split)
     if method_of(run.method).one_way:
         trained, split = asked, replace(split, facts=replace(split.facts, way=asked.way))
-    (row,) = rows_of([asked], split, out, episodes, device, reporter, trained=trained)
+    (row,) = rows_of([asked], split, setup, trained=trained)
     return row | run.as_row() | {"asked_way": asked.way}
 
 
@@ -156,6 +146,8 @@ def _asked(run: Run, split: Benchmark) -> Run:
     return replace(run, way=there if run.observations == ALL else min(run.way, there))
 
 
-def _summarise(run: Run, rows: Sequence[dict[str, Any]]) -> Summary:
-    values = [row["acc"] for row in rows]
-    return Summary(run, fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+def _summarise(run: Run, rows: Sequence[dict[str, Any]]) -> CandidateScore:
+    values = [row["acc"] for row in scored(rows)]
+    return CandidateScore(
+        run, fmean(values) if values else None, stdev(values) if len(values) > 1 else 0.0, len(values)
+    )

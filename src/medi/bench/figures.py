@@ -14,23 +14,19 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from medi.bench.grid import ALL
-from medi.bench.tables import Line, summarise
+from medi.bench.tables import DIVERGED, Line, summarise
+from medi.core.errors import InputError, refuse_unknown
+from medi.core.files import make_folder, write_atomically
 from medi.data.facts import BENCHMARKS
-from medi.errors import InputError, unknown_name
-from medi.names import METHOD_LISTINGS, METHOD_NAMES, title_of
-from medi.runtime.files import make_folder, write_atomically
+from medi.registry import COMPARED_METHODS, METHOD_NAMES, title_of
 
-COMPARED = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.in_paper)
-"""What the paper compares, from left to right: published methods, then meta discovery."""
-LATER = tuple(name for name, listing in METHOD_LISTINGS.items() if listing.later)
-"""What was published since, drawn beside them."""
 BAR_COLOURS = (
     "#9a9a9a", "#88ccee", "#6699cc", "#44aa99", "#117733", "#ddaa33", "#bb5566", "#aa88bb", "#774488", "#555555",
 )  # fmt: skip
 """Of the methods, in the order of the registry."""
 REGIME = "honest"
 
-Kind = tuple[str, str, str | None, str]
+BarKey = tuple[str, str, str | None, str]
 """Method, config, sampler and a mark of what it takes for granted about sizes: one bar."""
 Panel = tuple[str, int | str]
 """Dataset and number of observations."""
@@ -53,9 +49,7 @@ def draw_comparison(
         sizes: Of the classes, of `medi.bench.grid.SIZES`.
     """
     if sampler is not None:
-        samplers = {row["sampler"] for row in rows} - {None}
-        if sampler not in samplers:
-            raise unknown_name("sampler in these results", sampler, sorted(samplers))
+        refuse_unknown("sampler in these results", sampler, sorted({row["sampler"] for row in rows} - {None}))
         rows = [row for row in rows if row["sampler"] in (None, sampler)]
     wanted = [
         line
@@ -64,8 +58,8 @@ def draw_comparison(
         and balance in (None, line.run.balance)
     ]
     drawn, left_out = _of_one_way(wanted)
-    lines = {(_panel(line), _kind(line)): line for line in drawn}
-    if not lines:
+    lines = {(_panel(line), _key(line)): line for line in drawn}
+    if not any(line.acc for line in drawn):
         told = "" if balance is None else f" --balance {'on' if balance else 'off'}"
         options = f"--score {score} --sizes {sizes}{told}"
         raise InputError(f"no {REGIME} result with {options}: run `medi bench run {options}`, or draw another.")
@@ -83,7 +77,8 @@ def draw_comparison(
             title = BENCHMARKS[dataset].title if dataset in BENCHMARKS else Path(dataset).name
             axes.set_title(f"{title}, {_observations(count)}", fontsize=10)
         row[0].set_ylabel("ACC, %")
-    caption = " ".join([_caption(drawn, score), *(f"Not drawn: {one}." for one in left_out)])
+    caption = _caption([line for line in drawn if line.acc], score)
+    caption = " ".join([caption, *(f"Not drawn: {one}." for one in left_out)])
     figure.supxlabel(fill(caption, int(15 * width)), fontsize=8)
     return figure
 
@@ -105,13 +100,14 @@ def colour_of(method: str) -> str:
     return BAR_COLOURS[min(place, len(BAR_COLOURS) - 1)]
 
 
-def _draw_panel(axes: Axes, bars: dict[Kind, Line | None]) -> None:
+def _draw_panel(axes: Axes, bars: dict[BarKey, Line | None]) -> None:
     there = [line for line in bars.values() if line is not None]
     for place, (kind, line) in enumerate(bars.items()):
-        if line is not None:
+        if line is not None and line.acc:
             _draw_bar(axes, place, colour_of(kind[0]), line)
         elif there:
-            axes.text(place, 2, "not run", rotation=90, ha="center", va="bottom", color="#777777", fontsize=8)
+            why = DIVERGED if line else "not run"
+            axes.text(place, 2, why, rotation=90, ha="center", va="bottom", color="#777777", fontsize=8)
     if there:
         axes.axhline(100 * there[0].chance, color="black", lw=1, ls=":")  # every method answers the same questions
     else:
@@ -155,15 +151,15 @@ def _of_one_way(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     return drawn, list(others)
 
 
-def _kind(line: Line) -> Kind:
+def _key(line: Line) -> BarKey:
     mark = "=" if line.run.balance else "≈" if line.assumed else ""
     return line.run.method, line.run.config, line.run.sampler, mark
 
 
-def _order(kind: Kind) -> tuple[int, str, str, str, str]:
+def _order(kind: BarKey) -> tuple[int, str, str, str, str]:
     method, config, sampler, mark = kind
-    first = (*COMPARED, *LATER)
-    return (first.index(method) if method in first else len(first), method, config, sampler or "", mark)
+    place = COMPARED_METHODS.index(method) if method in COMPARED_METHODS else len(COMPARED_METHODS)
+    return (place, method, config, sampler or "", mark)
 
 
 def _spread(line: Line) -> float | None:
@@ -173,7 +169,7 @@ def _spread(line: Line) -> float | None:
     return None if line.interval is None else 100 * line.interval
 
 
-def _label(kind: Kind, common: str | None) -> str:
+def _label(kind: BarKey, common: str | None) -> str:
     """A bar's name; a preset that all have in common is in the caption."""
     method, config, sampler, mark = kind
     parts = (config if config not in ("default", common) else "", sampler if sampler != "uniform" else "", mark)
@@ -181,7 +177,7 @@ def _label(kind: Kind, common: str | None) -> str:
     return " ".join([title_of(method), *extra])
 
 
-def _common_config(kinds: Iterable[Kind]) -> str | None:
+def _common_config(kinds: Iterable[BarKey]) -> str | None:
     configs = {config for _, config, _, _ in kinds}
     return configs.pop() if len(configs) == 1 else None
 
@@ -195,10 +191,11 @@ def _caption(lines: Sequence[Line], score: str) -> str:
     several = seeds[-1] > 1
     number = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     sentences = [
-        f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * several}; {_errors(lines)}.",
+        f"Bars and numbers: honest regime, scored {score}, {number} seed{'s' * several}; error bars: deviation "
+        "over seeds, or of one seed the 95 % interval over its tasks.",
         "Dotted: chance.",
     ]
-    if (config := _common_config(map(_kind, lines))) not in (None, "default"):
+    if (config := _common_config(map(_key, lines))) not in (None, "default"):
         sentences.insert(1, f"Preset {config}.")
     told = {line.run.balance for line in lines}
     if told == {True}:
@@ -207,21 +204,8 @@ def _caption(lines: Sequence[Line], score: str) -> str:
         sentences.append("No method was told the sizes of classes.")
     else:
         sentences.append("=: told that classes are equally large; the others were not, so do not compare the two.")
-    if any(_kind(line)[-1] == "≈" for line in lines):
+    if any(_key(line)[-1] == "≈" for line in lines):
         sentences.append("≈: not told, but its loss draws clusters to equal size.")
     if any(line.oracle is not None for line in lines):
         sentences.append("Solid: oracle (the observations grouped by their true classes), where it was run.")
     return " ".join(sentences)
-
-
-def _errors(lines: Sequence[Line]) -> str:
-    """What the error bars are."""
-    kinds = []
-    if any(len(line.acc) > 1 for line in lines):
-        kinds.append("standard deviation over seeds")
-    if any(len(line.acc) == 1 and line.interval is not None for line in lines):
-        kinds.append("95 % interval over the tasks of one seed")
-    if not kinds:
-        return "no error bars: a single draw"
-    single = ", none for a single draw" if any(_spread(line) is None for line in lines) else ""
-    return f"error bars: {' or '.join(kinds)}{single}"

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from medi.bench.grid import ALL, Run
+from medi.core.errors import InputError
 from medi.data.benchmarks import Benchmark
 from medi.data.facts import QUERIES
-from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.metrics import chance
 from medi.tasks.episodes import Task, UniformSampler
 
@@ -100,11 +99,11 @@ def draw_questions(benchmark: Benchmark, run: Run | Asked, episodes: int) -> Que
     task = sampler.sample(episodes if run.score == "episode" else 1, generator)
     query = (task.query.flatten(1), task.query_labels) if run.score == "episode" else _all_others(task, labels)
     equal = run.score == "episode"
-    return _questions(novel, run.way, (task.support.flatten(1), task.support_labels), query, generator, equal)
+    return _questions(novel.images, run.way, (task.support.flatten(1), task.support_labels), query, generator, equal)
 
 
 def _questions(
-    novel: ImageSet,
+    images: Tensor,
     way: int,
     bag: tuple[Tensor, Tensor],
     query: tuple[Tensor, Tensor],
@@ -112,11 +111,10 @@ def _questions(
     equal_sizes: bool,
 ) -> Questions:
     """Questions about items (episodes, n) and their classes, in random order."""
-    device = novel.images.device
     (bag_items, groups), (items, labels) = (
-        (part.to(device) for part in _shuffled(*some, generator)) for some in (bag, query)
+        (part.to(images.device) for part in _shuffled(*some, generator)) for some in (bag, query)
     )
-    return Questions(novel.images, way, bag_items, groups, items, labels, equal_sizes)
+    return Questions(images, way, bag_items, groups, items, labels, equal_sizes)
 
 
 def _unequal(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
@@ -143,7 +141,7 @@ def _unequal(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Ques
         else:
             asked = torch.arange(most) < torch.randint(fewest, most + 1, (run.way, 1), generator=generator)
             query = task.query[:, asked], task.query_labels.view(task.query.shape)[:, asked]
-        tasks.append(_questions(novel, run.way, bag, query, generator, False))
+        tasks.append(_questions(novel.images, run.way, bag, query, generator, False))
     return tasks
 
 
@@ -190,13 +188,12 @@ def _everything(benchmark: Benchmark, way: int, generator: torch.Generator) -> Q
         raise InputError(f"--observations all: there are no training images of {name}'s novel classes; {cure}.")
     _check_every_class(way, test.n_classes)
     if train.class_names != test.class_names:
-        raise InputError("--observations all: have the same classes in the training and the test split.")
+        raise InputError("--observations all: training and test split hold other novel classes; give both the same.")
     images = torch.cat([train.images, test.images])
-    places = torch.arange(len(images), device=images.device)
-    bag, groups = _shuffled(places[None, : len(train)].cpu(), train.labels[None].cpu(), generator)
-    query, answers = _shuffled(places[None, len(train) :].cpu(), test.labels[None].cpu(), generator)
-    bag, groups, query, answers = (part.to(images.device) for part in (bag, groups, query, answers))
-    return Questions(images, way, bag, groups, query, answers)
+    places = torch.arange(len(images))[None]
+    bag = places[:, : len(train)], train.labels[None].cpu()
+    query = places[:, len(train) :], test.labels[None].cpu()
+    return _questions(images, way, bag, query, generator, equal_sizes=False)
 
 
 def _check_every_class(way: int, there: int) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
-from medi.bench.candidates import FROM
 from medi.bench.grid import Run
 from medi.bench.rows import read_rows
 from medi.bench.run import run_grid, settings_of
-from medi.errors import InputError
+from medi.bench.setup import Setup
+from medi.core.errors import InputError
+from medi.core.progress import Reporter
+from medi.core.settings import FROM
 from medi.methods import method_of
-from medi.runtime.progress import Reporter
+from medi.presets import CPU, DEFAULT
 
 COMPARED_SCORES = ("acc", "nmi", "ari")
 
@@ -75,6 +77,8 @@ def read_row(text: str) -> dict[str, Any]:
     row = rows[int(line) - 1]
     if "held_out" in row:
         raise InputError(f"{text} is a trial on held-out known classes: repeat it with `medi bench choose`.")
+    if "diverged" in row:
+        raise InputError(f"{text} has no scores to compare, as training diverged: name another row.")
     return row
 
 
@@ -83,8 +87,8 @@ def rerun(row: Mapping[str, Any], out: Path | None, device: torch.device, report
     run = run_of(row, reporter)
     with TemporaryDirectory(prefix="medi-rerun-") as scratch:
         folder = Path(scratch) if out is None else out
-        rows = run_grid([run], folder, episodes=row["episodes"], device=device, resume=False, reporter=reporter)
-    return Comparison(row, rows[0])
+        (again,) = run_grid([run], Setup(folder, row["episodes"], device, reporter))
+    return Comparison(row, again)
 
 
 def run_of(row: Mapping[str, Any], reporter: Reporter) -> Run:
@@ -95,8 +99,8 @@ def run_of(row: Mapping[str, Any], reporter: Reporter) -> Run:
     """
     run = Run.of_row(dict(row))
     named = replace(run, changes=row.get("set", {}))
-    presets = method_of(run.method).presets or {"default": None}
-    start = run.config if run.config in presets else "default"
+    presets = (*method_of(run.method).presets, DEFAULT, CPU)
+    start = run.config if run.config in presets else DEFAULT
     for candidate in (named, replace(run, changes={**row.get("settings", {}), FROM: start})):
         with suppress(InputError):
             if settings_of(candidate) == row.get("settings"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
@@ -20,147 +20,147 @@ import medi
 from medi.bench.datasets import facts_for, is_users_own, load_dataset
 from medi.bench.grid import Run, batches, config_of
 from medi.bench.questions import draw_tasks
-from medi.bench.rows import read_rows
-from medi.bench.score import answer_tasks
+from medi.bench.rows import no_scores, read_rows
+from medi.bench.run_pools import first_pool, score_on_pools
+from medi.bench.score import Conditions, answer_tasks
+from medi.bench.setup import RESULTS, Setup
 from medi.bench.work import RunBatch
+from medi.core.errors import InputError
+from medi.core.files import append_to_journal
 from medi.data.benchmarks import Benchmark
-from medi.errors import InputError
+from medi.jobs import ranks
+from medi.jobs.workers import Rows, Workers
 from medi.methods import Learner, Plan, method_of
 from medi.methods.cata_views import views_for
-from medi.runtime import ranks
-from medi.runtime.context import Context
-from medi.runtime.devices import describe_device, wait_for
-from medi.runtime.files import LOCK, append_to_journal, input_errors, make_folder, only_process
-from medi.runtime.progress import Reporter
-from medi.runtime.workers import Rows, Workers
-
-RESULTS = "results.jsonl"
+from medi.nn import across_ranks
+from medi.nn.context import Context
+from medi.nn.devices import describe_device, wait_for
+from medi.nn.loop import Diverged
+from medi.registry import PLAIN
 
 
-def run_grid(
-    runs: Sequence[Run],
-    out: Path,
-    *,
-    episodes: int,
-    device: torch.device,
-    resume: bool,
-    reporter: Reporter,
-    workers: Workers | None = None,
-    worker_device: str = "auto",
-) -> Rows:
-    """Do the runs that `out` has no result of yet, and append each as it finishes.
+def run_grid(runs: Sequence[Run], setup: Setup, *, workers: Workers | None = None, worker_device: str = "auto") -> Rows:
+    """Do the runs that the folder has no result of yet, and append each as it finishes.
 
     Args:
         runs: What is wanted.
-        out: The results folder.
-        episodes: Scoring episodes.
-        device: Where to work.
-        resume: Continue in a folder that has results.
-        reporter: Shows progress.
+        setup: Where and how.
         workers: Other processes that do the work.
         worker_device: Where they work: auto, cpu or cuda.
 
     Returns:
-        The rows of all runs asked for, new and old.
+        The rows of all runs asked for, new and old; without those that workers which keep going say have failed.
     """
     commit()
     # What cannot be done is refused before anything is trained and before there is a folder.
-    refuse_used_folder(out, resume=resume)
-    done = _finished(out)
-    needed = dict.fromkeys(run.dataset for run in runs if run not in done or is_users_own(run.dataset))
-    benchmarks = {name: load_dataset(name, device, reporter) for name in needed}
+    setup.refuse_used_folder()
+    done = _finished(setup.out)
+    benchmarks: dict[tuple[str, bool], Benchmark] = {}
     for run in runs:
+        if run.source not in benchmarks and (run not in done or is_users_own(run.dataset)):
+            benchmarks[run.source] = load_dataset(*run.source, setup.device, setup.reporter)
         if run not in done:
-            draw_tasks(benchmarks[run.dataset], run, episodes=1)
-    with open_results(out) as journal:
+            refuse_impossible(run, benchmarks[run.source])
+    with setup.held_folder() as out:
         done = _finished(out)
-        refuse_other_settings(runs, done.values(), out, device, benchmarks)
-        _announce(runs, done, episodes, reporter)
-        todo = [run for run in runs if run not in done]
-        asked = batches(todo)
+        refuse_other_settings(runs, done.values(), setup, benchmarks)
+        _announce(runs, done, setup)
+        asked = batches([run for run in runs if run not in done])
         if workers:
-            items = [RunBatch(batch, str(out.absolute()), episodes, worker_device, str(Path.cwd())) for batch in asked]
-            results: Generator[Iterable[dict[str, Any]], None, None] = workers(items, reporter)
+            here, folder = str(Path.cwd()), str(out.absolute())
+            items = [RunBatch(batch, folder, setup.episodes, worker_device, here) for batch in asked]
+            results: Generator[Iterable[dict[str, Any]], None, None] = workers(items, setup.reporter)
         else:
-            results = (rows_of(b, benchmarks[b[0].dataset], out, episodes, device, reporter) for b in asked)
+            results = (rows_of(batch, benchmarks[batch[0].source], setup) for batch in asked)
         with closing(results):
             for row in chain.from_iterable(results):
                 run = Run.of_row(row)
                 if ranks.is_first():
-                    append_to_journal(journal, row)
+                    append_to_journal(out / RESULTS, row)
                 done[run] = row
-                reporter.say(f"{run.describe()}: ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})")
-        return [done[run] for run in runs]
+                ending = row.get("diverged") or f"ACC {100 * row['acc']:.1f} (chance {100 * row['chance']:.1f})"
+                setup.reporter.say(f"{run.describe()}: {ending}")
+        return [done[run] for run in runs if run in done]
+
+
+def refuse_impossible(run: Run, benchmark: Benchmark) -> None:
+    """Refuse what a dataset cannot answer, before anything is trained."""
+    if run.by_engine:
+        first_pool(run, benchmark)
+    else:
+        draw_tasks(benchmark, run, episodes=1)
 
 
 def _finished(out: Path) -> dict[Run, dict[str, Any]]:
     """The runs that a folder has results of, as the first rank sees them."""
-    rows = json.loads(ranks.from_first(lambda: json.dumps(read_rows(out / RESULTS)).encode()))
+    rows = json.loads(across_ranks.from_first(lambda: json.dumps(read_rows(out / RESULTS)).encode()))
     return {Run.of_row(row): row for row in rows}
 
 
-def refuse_used_folder(out: Path, *, resume: bool) -> None:
-    """Results go to a folder that is new, empty, or explicitly continued."""
-    if resume or not ranks.is_first():
+def _announce(runs: Sequence[Run], done: Mapping[Run, dict[str, Any]], setup: Setup) -> None:
+    """Say what will not be run again, and whether it was run as it would be now."""
+    old = [done[run] for run in runs if run in done]
+    if not old:
         return
-    with input_errors(out, "read"):
-        if out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
-            raise InputError(f"{out} is not empty: add --resume to continue it, or choose another --out.")
+    others = {row["episodes"] for row in old if row["score"] == "episode"} - {setup.episodes}
+    remark = f"; some were scored on {', '.join(map(str, sorted(others)))} episodes" if others else ""
+    setup.reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
 
 
-@contextmanager
-def open_results(out: Path) -> Iterator[Path]:
-    """The results file of a folder, which is made where it is missing and held for this process alone."""
-    with only_process(make_folder(out)) if ranks.is_first() else nullcontext():  # the first rank holds it for all
-        yield out / RESULTS
+def rows_of(
+    runs: Sequence[Run], benchmark: Benchmark, setup: Setup, *, trained: Run | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a batch; `trained` is the run that the learner is trained for, where that is none of these."""
+    if runs[0].by_engine:
+        scored = score_on_pools(runs, benchmark, setup)
+    else:
+        scored = _score_on_tasks(runs, benchmark, setup, trained or runs[0])
+    for run, scores in scored:
+        origin = provenance(run, setup.device) | origin_of(run, setup.device, benchmark)
+        yield run.as_row() | scores | origin
 
 
-def plan_for(run: Run, benchmark: Benchmark, context: Context) -> Plan:
-    """What a run's learner is trained for."""
-    return Plan.of(benchmark, run.observations, way=run.way, sampler=run.sampler or "uniform", context=context)
+def _score_on_tasks(
+    runs: Sequence[Run], benchmark: Benchmark, setup: Setup, trained: Run
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """The scores of runs that share a learner and are asked the same questions together.
+
+    Where training diverges, they say so and have no scores, and a grid goes on.
+    """
+    first = runs[0]
+    tasks = draw_tasks(benchmark, first, setup.episodes)
+    context = Context(device=setup.device, seed=first.seed, folder=setup.models, reporter=setup.reporter)
+    asked = {"episodes": sum(len(some.bag) for some in tasks), "chance": fmean(some.chance() for some in tasks)}
+    # All but the oracle agree on the balance.
+    conditions = Conditions([run.regime for run in runs], any(run.balance for run in runs), first.seed)
+    start = monotonic()
+    try:
+        learner = train_learner(trained, benchmark, context)
+        trained_at = monotonic()
+        scores = answer_tasks(learner, tasks, conditions, setup.reporter)
+        wait_for(setup.device)
+        seconds, network = learner.training_seconds + monotonic() - trained_at, learner.network
+        found = {run: asdict(scores[run.regime]) for run in runs}
+    except Diverged as error:
+        seconds, network = monotonic() - start, None
+        found = dict.fromkeys(runs, no_scores(error))
+    for run in runs:
+        yield run, asked | found[run] | {"seconds": round(seconds, 3), "network": network}
 
 
 def train_learner(run: Run, benchmark: Benchmark, context: Context) -> Learner:
     """Train what a run needs, or take it from the context's folder."""
-    learner: Learner = config_of(run).fit(benchmark.known, plan_for(run, benchmark, context))
+    sampler = run.sampler or "uniform"
+    plan = Plan.of(benchmark, run.observations, way=run.way, sampler=sampler, context=context)
+    learner: Learner = config_of(run).fit(benchmark.known, plan)
     return learner
 
 
-def rows_of(
-    runs: Sequence[Run],
-    benchmark: Benchmark,
-    out: Path,
-    episodes: int,
-    device: torch.device,
-    reporter: Reporter,
-    *,
-    trained: Run | None = None,
-) -> Iterable[dict[str, Any]]:
-    """The rows of a batch: runs that share a learner are asked the same questions together.
-
-    `trained` is the run that the learner is trained for, where that is none of these.
-    """
-    first = runs[0]
-    tasks = draw_tasks(benchmark, first, episodes)
-    context = Context(device=device, seed=first.seed, folder=out / "models", reporter=reporter)
-    learner = train_learner(trained or first, benchmark, context)
-    start = monotonic()
-    regimes = [run.regime for run in runs]
-    balance = any(run.balance for run in runs)  # all but the oracle agree
-    scores = answer_tasks(learner, tasks, regimes, balance=balance, seed=first.seed, reporter=reporter)
-    wait_for(device)
-    seconds = round(learner.training_seconds + monotonic() - start, 3)
-    chance = fmean(questions.chance() for questions in tasks)
-    for run in runs:
-        row = run.as_row() | asdict(scores[run.regime]) | {"chance": chance, "seconds": seconds}
-        yield row | provenance(run, learner, device) | origin_of(run, device, benchmark)
-
-
-def provenance(run: Run, learner: Learner, device: torch.device) -> dict[str, Any]:
+def provenance(run: Run, device: torch.device) -> dict[str, Any]:
     """What a number came from: the fields of a row that are neither its identity nor its scores."""
+    assumes = run.method != PLAIN and method_of(run.method).assumes_equal_sizes
     return {
-        "network": learner.network,
-        **({"assumes_equal_sizes": True} if method_of(run.method).assumes_equal_sizes else {}),
+        **({"assumes_equal_sizes": True} if assumes else {}),
         **describe_run(device),
         "settings": settings_of(run),
         **({"set": run.changes} if run.changes else {}),
@@ -177,19 +177,9 @@ def describe_run(device: torch.device) -> dict[str, Any]:
     }
 
 
-def _announce(runs: Sequence[Run], done: dict[Run, dict[str, Any]], episodes: int, reporter: Reporter) -> None:
-    """Say what will not be run again, and whether it was run as it would be now."""
-    old = [done[run] for run in runs if run in done]
-    if not old:
-        return
-    others = {row["episodes"] for row in old if row["score"] == "episode"} - {episodes}
-    remark = f"; some were scored on {', '.join(map(str, sorted(others)))} episodes" if others else ""
-    reporter.say(f"{len(old)} of {len(runs)} runs are already there{remark}.")
-
-
 def origin_of(run: Run, device: torch.device, benchmark: Benchmark | None) -> dict[str, Any]:
     """What a run is made of beside its settings: the method's version, CATA's network, and the images of a dataset."""
-    origin: dict[str, Any] = {"method_version": method_of(run.method).version}
+    origin: dict[str, Any] = {} if run.method == PLAIN else {"method_version": method_of(run.method).version}
     if run.sampler == "cata":
         origin["views"] = json.loads(json.dumps(asdict(views_for(facts_for(run.dataset), device))))
     if benchmark is not None:
@@ -200,17 +190,15 @@ def origin_of(run: Run, device: torch.device, benchmark: Benchmark | None) -> di
 def refuse_other_settings(
     runs: Sequence[Run],
     rows: Iterable[dict[str, Any]],
-    out: Path,
-    device: torch.device,
-    benchmarks: Mapping[str, Benchmark],
+    setup: Setup,
+    benchmarks: Mapping[tuple[str, bool], Benchmark],
 ) -> None:
     """A name may stand for other settings, code or images than when a result was made: never mix the two.
 
     Args:
         runs: What is wanted.
         rows: What is there; one of an earlier version may not say everything.
-        out: Where, for the message.
-        device: Where to work.
+        setup: Where, for the message, and on what device.
         benchmarks: Users' own datasets among these are compared by their images.
     """
     wanted = {run: run for run in runs}
@@ -218,12 +206,13 @@ def refuse_other_settings(
         run = wanted.get(Run.of_row(row))
         if run is None:
             continue
-        origin = origin_of(run, device, benchmarks.get(run.dataset) if is_users_own(run.dataset) else None)
+        benchmark = benchmarks.get(run.source) if is_users_own(run.dataset) else None
+        origin = origin_of(run, setup.device, benchmark)
         differs = ["settings"] if row.get("settings") != settings_of(run) else []
         differs += [_SAID[name] for name, value in origin.items() if row.get(name, value) != value]
         if differs:
             raise InputError(
-                f"{out} has a result of {run.describe()} made with other {differs[0]} than are asked for now: "
+                f"{setup.out} has a result of {run.describe()} made with other {differs[0]} than are asked for now: "
                 "choose another --out."
             )
 
@@ -233,7 +222,8 @@ _SAID = {"method_version": "code", "views": "settings of CATA", "data": "images"
 
 def settings_of(run: Run) -> dict[str, Any]:
     """A run's settings as they read in a results file."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(config_of(run))))
+    config = config_of(run)
+    settings: dict[str, Any] = {} if config is None else json.loads(json.dumps(asdict(config)))
     return settings
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.bench.grid import ALL, BALANCES, REGIMES, SCORES, SIZES
+from medi.bench.grid import ALL, BALANCES, EPISODES, REGIMES, SCORES, SIZES
 from medi.bench.questions import Asked, Questions, draw_tasks
+from medi.core.errors import InputError, refuse_unknown
+from medi.core.progress import Reporter, Silent
 from medi.data.benchmarks import Benchmark
-from medi.errors import InputError, unknown_name
 from medi.methods.base import Assignment, Learner
 from medi.metrics import calibration_error, rightly_assigned, score_episodes
-from medi.runtime.progress import Reporter, Silent
 
-EPISODES = 600
-"""Scoring episodes, where none are asked for."""
 CHUNK_NUMBERS = 32_000_000
 """Feature numbers looked at together: bounds memory (128 MB) whatever the number of episodes."""
 
@@ -33,7 +32,7 @@ class Score:
         confidence: Mean confidence that the method states for its answers.
         ece: Its expected calibration error, over all items that were asked about.
         acc_observed: ACC on the observations themselves, before queries are seen; None for the oracle, which was told.
-        filled: Share of clusters that have any observation: it shows a collapse without labels. None for the oracle.
+        filled: Share of clusters with at least one observation; a low share means a collapse. None for the oracle.
     """
 
     acc: float
@@ -64,19 +63,40 @@ class Answers:
     observed: Tensor | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How a learner is scored, in the words of `medi bench run`.
+
+    Attributes:
+        way: Novel classes in a task; None for the benchmark's own.
+        score: Where ACC is computed: episode or pooled; everything observed is always pooled.
+        balance: Whether the learner is told that classes are equally large: on, off, or preset, as its settings say.
+        sizes: Whether they are: equal or unequal.
+        seed: Of the draws.
+        episodes: How many, where it is scored by episodes.
+    """
+
+    way: int | None = None
+    score: str = "episode"
+    balance: str = "preset"
+    sizes: str = "equal"
+    seed: int = 0
+    episodes: int = EPISODES
+
+    def __post_init__(self) -> None:
+        refuse_unknown("score", self.score, SCORES)
+        refuse_unknown("balance", self.balance, BALANCES)
+        refuse_unknown("sizes", self.sizes, SIZES)
+
+
 def evaluate(
     learner: Learner,
     benchmark: Benchmark,
     observations: int | str = 5,
     *,
-    way: int | None = None,
     regimes: Sequence[str] = ("honest",),
-    score: str = "episode",
-    balance: str = "preset",
-    sizes: str = "equal",
-    seed: int = 0,
-    episodes: int = EPISODES,
     reporter: Reporter | None = None,
+    **scoring: Any,
 ) -> dict[str, Score]:
     """Score a learner on the novel classes of a benchmark, as `medi bench run` does.
 
@@ -84,64 +104,65 @@ def evaluate(
         learner: What a method's `fit` returned.
         benchmark: Whose novel classes are asked about.
         observations: Unlabelled images of each novel class in a task, or "all".
-        way: Novel classes in a task; None for the benchmark's own.
         regimes: What the learner may see: honest, transductive, grouped (an oracle).
-        score: Where ACC is computed: episode or pooled; everything observed is always pooled.
-        balance: Whether the learner is told that classes are equally large: on, off, or preset, as its settings say.
-        sizes: Whether they are: equal or unequal.
-        seed: Of the draws.
-        episodes: How many, where it is scored by episodes.
         reporter: Shows progress; on the terminal where there is none.
+        scoring: Fields of `Scoring`: way, score, balance, sizes, seed, episodes.
 
     Returns:
         Scores by regime.
+
+    >>> from medi.data.benchmarks import load
+    >>> from medi.methods import METHODS, Plan
+    >>> rules = load("rules")
+    >>> learner = METHODS["kmeans"]().fit(rules.known, Plan.of(rules, observations=5))
+    >>> score = evaluate(learner, rules, regimes=["honest"], episodes=20, seed=0, reporter=Silent())["honest"]
+    >>> score.acc > 0.2, score.episodes
+    (True, 20)
     """
-    chosen = (("score", score, SCORES), ("balance", balance, BALANCES), ("sizes", sizes, SIZES))
-    for kind, value, allowed in (*chosen, *(("regime", regime, REGIMES) for regime in regimes)):
-        if value not in allowed:
-            raise unknown_name(kind, value, allowed)
+    how = Scoring(**scoring)
+    for regime in regimes:
+        refuse_unknown("regime", regime, REGIMES)
     everything = observations == ALL
-    told = balance == "on" or (balance == "preset" and learner.balanced)
-    if balance == "on" and (everything or sizes == "unequal"):
+    equal = how.sizes == "equal" and not everything
+    if how.balance == "on" and not equal:
         raise InputError("balance='on' says that classes are equally large, and they are not: leave it out.")
-    way = (benchmark.facts.novel if everything else benchmark.facts.way) if way is None else way
-    asked = Asked(way, observations, "pooled" if everything else score, seed, sizes)
-    tasks = draw_tasks(benchmark, asked, episodes)
-    balanced = told and not everything and sizes == "equal"
-    return answer_tasks(learner, tasks, regimes, balance=balanced, seed=seed, reporter=reporter or Reporter())
+    told = how.balance == "on" or (how.balance == "preset" and learner.balanced)
+    way = how.way or (benchmark.facts.novel if everything else benchmark.facts.way)
+    asked = Asked(way, observations, "pooled" if everything else how.score, how.seed, how.sizes)
+    conditions = Conditions(regimes, told and equal, how.seed)
+    return answer_tasks(learner, draw_tasks(benchmark, asked, how.episodes), conditions, reporter or Reporter())
+
+
+class Conditions(NamedTuple):
+    """On what conditions a learner is asked.
+
+    Attributes:
+        regimes: Of `medi.bench.grid.REGIMES`.
+        balance: Whether it is told that classes have equally many observations, and queries where they do.
+        seed: Start of the clustering's random draws.
+    """
+
+    regimes: Sequence[str]
+    balance: bool = False
+    seed: int = 0
 
 
 def answer_tasks(
-    learner: Learner,
-    tasks: Sequence[Questions],
-    regimes: Sequence[str],
-    *,
-    balance: bool,
-    seed: int,
-    reporter: Reporter,
+    learner: Learner, tasks: Sequence[Questions], conditions: Conditions, reporter: Reporter
 ) -> dict[str, Score]:
     """Mean scores by regime, over batches of questions that are all about one pool of images."""
     encoded = learner.encode(tasks[0].images)
-    answers: dict[str, list[Answers]] = {regime: [] for regime in regimes}
-    with (reporter if len(tasks) > 1 else Silent()).track("tasks", len(tasks)) as tick:
+    of_tasks, of_episodes = (reporter, Silent()) if len(tasks) > 1 else (Silent(), reporter)
+    said = []
+    with of_tasks.track("tasks", len(tasks)) as tick:
         for number, questions in enumerate(tasks, 1):
-            of_batch = reporter if len(tasks) == 1 else Silent()
-            found = ask(learner, encoded, questions, regimes, balance=balance, seed=seed, reporter=of_batch)
-            for regime in regimes:
-                answers[regime].append(found[regime])
+            said.append(ask(learner, encoded, questions, conditions, of_episodes))
             tick(number)
-    return {regime: summarise(said) for regime, said in answers.items()}
+    return {regime: summarise([answers[regime] for answers in said]) for regime in conditions.regimes}
 
 
 def ask(
-    learner: Learner,
-    encoded: Tensor,
-    questions: Questions,
-    regimes: Collection[str],
-    *,
-    balance: bool,
-    seed: int,
-    reporter: Reporter,
+    learner: Learner, encoded: Tensor, questions: Questions, conditions: Conditions, reporter: Reporter
 ) -> dict[str, Answers]:
     """Ask a learner every question under some regimes; honest and transductive start from the same clustering.
 
@@ -149,28 +170,26 @@ def ask(
         learner: What was trained on the known classes.
         encoded: `learner.encode(questions.images)`.
         questions: The episodes.
-        regimes: Of `medi.bench.grid.REGIMES`.
-        balance: Whether it is told that classes have equally many observations, and queries where they do.
-        seed: Start of the clustering's random draws.
+        conditions: What it may see and is told.
         reporter: Shows progress.
     """
     episodes, items = questions.bag.shape
     size = (items + questions.query.shape[1]) * max(1, encoded[0].numel())
     chunk = max(1, CHUNK_NUMBERS // size)
-    generator = torch.Generator(encoded.device).manual_seed(seed)
-    answers: dict[str, list[Assignment]] = {regime: [] for regime in regimes}
+    generator = torch.Generator(encoded.device).manual_seed(conditions.seed)
+    answers: dict[str, list[Assignment]] = {regime: [] for regime in conditions.regimes}
     observed: list[Tensor] = []
     with reporter.track("scoring", episodes) as tick:
         for start in range(0, episodes, chunk):
             part = slice(start, start + chunk)
             bag, query = questions.bag[part], questions.query[part]
             if answers.keys() - {"grouped"}:
-                clustering = learner.discover(encoded, bag, questions.way, generator, equal_sizes=balance)
+                clustering = learner.discover(encoded, bag, questions.way, generator, equal_sizes=conditions.balance)
                 observed.append(clustering.labels.cpu())
             if "honest" in answers:
                 answers["honest"].append(clustering.assign(encoded, query))
             if "transductive" in answers:
-                equal = balance and questions.equal_sizes
+                equal = conditions.balance and questions.equal_sizes
                 answers["transductive"].append(clustering.refine(encoded, query, equal_sizes=equal))
             if "grouped" in answers:
                 oracle = learner.oracle(encoded, bag, questions.groups[part], questions.way)
@@ -196,14 +215,9 @@ def summarise(said: Sequence[Answers]) -> Score:
     right = [rightly_assigned(one.questions.labels.cpu(), one.labels).ravel() for one in said]
     confidence = np.concatenate([one.confidence.numpy().ravel() for one in said]).clip(0, 1)
     means = {name: [float(getattr(one, name).mean()) for one in scores] for name in ("acc", "nmi", "ari")}
-    of_bags = [
-        float(score_episodes(one.questions.groups.cpu(), one.observed).acc.mean())
-        for one in said
-        if one.observed is not None
-    ]
-    filled = [
-        fmean(len(bag.unique()) / one.questions.way for bag in one.observed) for one in said if one.observed is not None
-    ]
+    observed = [(one.questions, one.observed) for one in said if one.observed is not None]
+    of_bags = [float(score_episodes(asked.groups.cpu(), bags).acc.mean()) for asked, bags in observed]
+    filled = [fmean(len(bag.unique()) / asked.way for bag in bags) for asked, bags in observed]
     spread = scores[0].acc if len(said) == 1 else np.array(means["acc"])
     return Score(
         acc=fmean(means["acc"]),

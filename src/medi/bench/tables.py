@@ -11,15 +11,17 @@ from statistics import fmean, stdev
 from typing import Any
 
 from medi.bench.grid import ALL, REGIMES, Run
+from medi.bench.pool_table import POOL_COLUMNS, POOLS_NOTE, TOLD, pool_cells
 from medi.bench.published import Published, published
-from medi.bench.rows import read_rows
-from medi.errors import InputError
+from medi.bench.rows import by_setting, read_rows, scored
+from medi.core.errors import InputError
 
-COLUMNS = (
+METHOD_COLUMNS = (
     "dataset", "task", "score", "sizes", "method", "regime", "balance", "ACC", "std", "n", "±95", "episodes", "NMI",
     "ARI", "ECE", "chance", "oracle", "paper",
 )  # fmt: skip
 NOT_PUBLISHED = "not published"
+DIVERGED = "diverged"
 NOTE = (
     "ACC, NMI, ARI, chance, oracle and paper in percent; std and n over seeds; ±95: half the 95 % interval over a "
     "seed's episodes. balance: the method was told that classes are equally large. ECE: expected calibration error of "
@@ -39,6 +41,7 @@ NOTE_ON_UNEQUAL = (
     "unequal: 1 to twice as many observations of a class, 5 to 25 queries (fewer where a class has fewer images); ±95 "
     "over draws of sizes."
 )
+NOTE_ON_DIVERGED = "n of N: with the other seeds, training diverged."
 
 
 def note(lines: Sequence[Line]) -> str:
@@ -48,6 +51,7 @@ def note(lines: Sequence[Line]) -> str:
         NOTE_ON_ALL if any(line.run.observations == ALL for line in lines) else "",
         NOTE_ON_ASSUMED if any(line.assumed and not line.run.balance for line in lines) else "",
         NOTE_ON_UNEQUAL if any(line.run.sizes == "unequal" for line in lines) else "",
+        NOTE_ON_DIVERGED if any(line.diverged for line in lines) else "",
     ]
     return " ".join(part for part in parts if part)
 
@@ -56,14 +60,16 @@ def note(lines: Sequence[Line]) -> str:
 class Line:
     """One line of a table: the runs that differ in their seed alone.
 
+    `acc` is empty, and other scores are None, where training diverged with every seed; `diverged` counts those seeds.
     `observed` is the ACC on the observations themselves, None where no row has it.
     `assumed`: the method's loss draws clusters to equal size, whatever it was told.
     """
 
     run: Run
     acc: tuple[float, ...]
-    nmi: float
-    ari: float
+    diverged: int
+    nmi: float | None
+    ari: float | None
     interval: float | None
     episodes: int
     ece: float | None
@@ -87,9 +93,9 @@ class Line:
             kind,
             run.regime,
             "yes" if run.balance else "assumed" if self.assumed else "no",
-            _percent(fmean(self.acc)),
+            _percent(fmean(self.acc)) if self.acc else DIVERGED,
             _percent(stdev(self.acc)) if len(self.acc) > 1 else "",
-            str(len(self.acc)),
+            f"{len(self.acc)}" + (f" of {len(self.acc) + self.diverged}" if self.diverged else ""),
             _percent(self.interval),
             str(self.episodes),
             _percent(self.nmi),
@@ -114,56 +120,77 @@ def read_results(*folders: Path) -> list[dict[str, Any]]:
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> list[Line]:
-    """Group rows by everything but the seed, in the order of settings; the last row of a repeated run counts."""
-    latest = {Run.of_row(row): row for row in rows}
-    groups: dict[Run, list[dict[str, Any]]] = {}
-    for run, row in latest.items():
-        groups.setdefault(replace(run, seed=0), []).append(row)
-    means = {run: fmean(row["acc"] for row in group) for run, group in groups.items()}
-    lines = []
+    """A line for each setting, over its seeds, in the order of settings."""
+    groups, lines = by_setting(rows), []
     for run, group in groups.items():
-        intervals = [row["acc_ci95"] for row in group if row["acc_ci95"] is not None]
-        calibration = [row["ece"] for row in group if "ece" in row]
-        observed = [row["acc_observed"] for row in group if row.get("acc_observed") is not None]
+        acc = tuple(row["acc"] for row in scored(group))
         lines.append(
             Line(
                 run=run,
-                acc=tuple(row["acc"] for row in group),
-                nmi=fmean(row["nmi"] for row in group),
-                ari=fmean(row["ari"] for row in group),
-                interval=fmean(intervals) if intervals else None,
+                acc=acc,
+                diverged=len(group) - len(acc),
+                nmi=_mean(group, "nmi"),
+                ari=_mean(group, "ari"),
+                interval=_mean(group, "acc_ci95"),
                 episodes=min(row["episodes"] for row in group),
-                ece=fmean(calibration) if calibration else None,
+                ece=_mean(group, "ece"),
                 chance=fmean(row["chance"] for row in group),
-                oracle=means.get(replace(run, regime="grouped", balance=False)),
+                oracle=_mean(groups.get(replace(run, regime="grouped", balance=False), ()), "acc"),
                 paper=published(run),
-                observed=fmean(observed) if observed else None,
+                observed=_mean(group, "acc_observed"),
                 assumed=any(row.get("assumes_equal_sizes", False) for row in group),
             )
         )
     return sorted(lines, key=_order)
 
 
-def render(lines: Sequence[Line], form: str) -> str:
-    """A table as csv, md (Markdown) or latex; `text` is shown by the terminal."""
-    cells = [line.cells() for line in lines]
-    match form:
-        case "csv":
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows([COLUMNS, *cells])
-            return text.getvalue()
-        case "md":
-            rows = [COLUMNS, ["---"] * len(COLUMNS), *cells]
-            return "".join("| " + " | ".join(row) + " |\n" for row in rows) + f"\n{note(lines)}\n"
-        case "latex":
-            body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in cells)
-            head = " & ".join(map(_latex, COLUMNS))
-            return (
-                f"\\begin{{tabular}}{{{'l' * 7}{'r' * (len(COLUMNS) - 7)}}}\n\\toprule\n{head} \\\\\n\\midrule\n"
-                f"{body}\\bottomrule\n\\end{{tabular}}\n% {note(lines)}\n"
-            )
-        case _:
-            raise ValueError(f"no such form of a table: {form}")
+def _mean(rows: Sequence[dict[str, Any]], name: str) -> float | None:
+    """The mean of a field over the rows that have it."""
+    values = [row[name] for row in rows if row.get(name) is not None]
+    return fmean(values) if values else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text under their columns, the first `words` of which hold words, and what a reader has to know."""
+
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    words: int
+    note: str
+
+    def render(self, form: str) -> str:
+        """As csv, md (Markdown) or latex; `text` is shown by the terminal."""
+        match form:
+            case "csv":
+                text = io.StringIO()
+                csv.writer(text, lineterminator="\n").writerows([self.columns, *self.cells])
+                return text.getvalue()
+            case "md":
+                rows = [self.columns, ["---"] * len(self.columns), *self.cells]
+                return "".join("| " + " | ".join(row) + " |\n" for row in rows) + f"\n{self.note}\n"
+            case "latex":
+                body = "".join(" & ".join(map(_latex, row)) + r" \\" + "\n" for row in self.cells)
+                head = " & ".join(map(_latex, self.columns))
+                return (
+                    f"\\begin{{tabular}}{{{'l' * self.words}{'r' * (len(self.columns) - self.words)}}}\n\\toprule\n"
+                    f"{head} \\\\\n\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n% {self.note}\n"
+                )
+            case _:
+                raise ValueError(f"no such form of a table: {form}")
+
+
+def tables_of(rows: Sequence[dict[str, Any]]) -> list[Table]:
+    """The table of methods by themselves, then that of pools; what there are no rows of is left out."""
+    pools = [row for row in rows if Run.of_row(row).by_engine]
+    lines = summarise([row for row in rows if not Run.of_row(row).by_engine])
+    found = [Table(METHOD_COLUMNS, [line.cells() for line in lines], 7, note(lines))] if lines else []
+    return found + ([Table(POOL_COLUMNS, pool_cells(pools), len(TOLD), POOLS_NOTE)] if pools else [])
+
+
+def render(rows: Sequence[dict[str, Any]], form: str) -> str:
+    """The tables of rows, one after the other."""
+    return "\n".join(table.render(form) for table in tables_of(rows))
 
 
 def _order(line: Line) -> tuple[Any, ...]:

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 from torch.nn.functional import pad as reflect_pad
 
+from medi.core.errors import InputError
 from medi.data.facts import Augmentation
-from medi.errors import InputError
 
 NO_CHANGE = Augmentation()
 

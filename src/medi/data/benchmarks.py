@@ -10,11 +10,11 @@ from typing import Self
 import numpy as np
 import torch
 
+from medi.core.errors import InputError
 from medi.data.facts import Augmentation, Facts, facts_of
 from medi.data.formats import READERS, Records
 from medi.data.imageset import ImageSet
 from medi.data.store import data_folder, path_of
-from medi.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _read_split(facts: Facts, split: str) -> list[Records]:
 
 
 def _of_classes(files: Sequence[Records], classes: range) -> ImageSet | None:
-    """The items of those classes that have any, numbered 0, 1, …; None if none has."""
+    """The items of the classes that are not empty, numbered 0, 1, …; None if all are empty."""
     keep = [(file.labels >= classes.start) & (file.labels < classes.stop) for file in files]
     labels = np.concatenate([file.labels[kept] for file, kept in zip(files, keep, strict=True)])
     if not len(labels):

@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from medi.core.errors import InputError
+from medi.core.extras import imported
 from medi.data.check import State, check
 from medi.data.facts import Archive, Facts
 from medi.data.store import data_folder
-from medi.errors import InputError
 
 
 def fetch(facts: Facts, progress: Progress | None = None) -> list[Path]:
@@ -59,7 +60,7 @@ def _fetch_archive(facts: Facts, archive: Archive, wanted: set[str], progress: P
 
 def _download(facts: Facts, archive: Archive, folder: Path, progress: Progress) -> Path:
     """The archive in `folder`, its checksum checked."""
-    import pooch  # imported only to download
+    pooch = imported("train", "pooch", "medi data fetch")
     from requests import RequestException
 
     pooch.get_logger().setLevel(logging.WARNING)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from medi.errors import unknown_name
+from medi.core.errors import refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -228,6 +228,5 @@ BENCHMARKS: Mapping[str, Facts] = MappingProxyType(
 
 def facts_of(name: str) -> Facts:
     """The row of a benchmark; an unknown name is an error that suggests the nearest."""
-    if name not in BENCHMARKS:
-        raise unknown_name("dataset", name, BENCHMARKS)
+    refuse_unknown("dataset", name, BENCHMARKS)
     return BENCHMARKS[name]

@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from zipfile import ZipFile
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import loadmat
 
+from medi.core.errors import InputError
+from medi.core.reading import open_file, read_file
 from medi.data.facts import SIZE, Facts
-from medi.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class DamagedFile(InputError):
 def _opened(facts: Facts, path: Path) -> Iterator[BinaryIO]:
     """The open file; whatever goes wrong while it is read becomes an error that names the file and the cure."""
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except FileNotFoundError:
         raise InputError(
             f"{path} is missing: run `medi data fetch {facts.name}`, "
@@ -71,17 +73,8 @@ def _opened(facts: Facts, path: Path) -> Iterator[BinaryIO]:
             raise DamagedFile(facts, path, str(error) or type(error).__name__) from error
 
 
-def read_cifar10(facts: Facts, path: Path) -> Records:
-    """Records of a label byte and 3 x 32 x 32 pixels."""
-    return _read_cifar(facts, path, label_bytes=1, names_file="batches.meta.txt")
-
-
-def read_cifar100(facts: Facts, path: Path) -> Records:
-    """Records of a coarse label byte, a fine label byte and 3 x 32 x 32 pixels; the coarse label is not used."""
-    return _read_cifar(facts, path, label_bytes=2, names_file="fine_label_names.txt")
-
-
-def _read_cifar(facts: Facts, path: Path, label_bytes: int, names_file: str) -> Records:
+def read_cifar(facts: Facts, path: Path, label_bytes: int, names_file: str) -> Records:
+    """Records of label bytes, of which the last counts (CIFAR-100 has a coarse one too), and 3 x 32 x 32 pixels."""
     record = label_bytes + facts.channels * SIZE * SIZE
     with _opened(facts, path) as file:
         content = np.fromfile(file, dtype=np.uint8)
@@ -103,7 +96,7 @@ def _check_labels(labels: NDArray[np.int64], n_classes: int) -> None:
 
 def _class_names(path: Path, n_classes: int) -> dict[int, str]:
     """Names from a file with one a line, in the order of the classes; their numbers where it does not tell."""
-    lines = path.read_text("utf-8", errors="replace").split() if path.is_file() else []
+    lines = read_file(path).decode(errors="replace").split() if path.is_file() else []
     # The list of a partial set may leave out classes, and then its line numbers say nothing.
     return dict(enumerate(lines if len(lines) == n_classes else map(str, range(n_classes))))
 
@@ -156,8 +149,8 @@ def _ink(entry: str, png: bytes) -> NDArray[np.uint8]:
 
 
 READERS: Mapping[str, Reader] = {
-    "cifar10": read_cifar10,
-    "cifar100": read_cifar100,
+    "cifar10": partial(read_cifar, label_bytes=1, names_file="batches.meta.txt"),
+    "cifar100": partial(read_cifar, label_bytes=2, names_file="fine_label_names.txt"),
     "svhn": read_svhn,
     "omniglot": read_omniglot,
 }

@@ -21,9 +21,9 @@ from PIL import Image, ImageFont
 from scipy.ndimage import grey_dilation
 from torch import Tensor
 
+from medi.core.errors import InputError
 from medi.data.facts import SIZE
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 
 KNOWN_SCRIPTS = ("Latin", "Cyrillic")
 NOVEL_SCRIPTS = ("Greek", "Armenian", "Georgian")
@@ -75,13 +75,22 @@ def glyphs(seed: int = 0) -> tuple[ImageSet, ImageSet]:
         (known, novel), labelled from 0 each. Images are (n, 1, 32, 32) uint8, ink bright; the attribute "face" is an
         index into `FACES`.
     """
-    letters, templates = _distinct_letters()
+    letters, templates = distinct_letters()
     known = sum(_script(letter) in KNOWN_SCRIPTS for letter in letters)
     generator = np.random.default_rng(seed)
     return (
         _draw(letters[:known], templates[:known], generator),
         _draw(letters[known:], templates[known:], generator),
     )
+
+
+def drawings(letter: int, count: int, side: int, generator: np.random.Generator) -> list[npt.NDArray[np.uint8]]:
+    """So many drawings (side, side) of the letter of a number, ink bright, each in another face as far as they go."""
+    templates = distinct_letters()[1][letter]
+    faces = generator.permutation(np.flatnonzero(templates.any(axis=(1, 2))))
+    fine = torch.from_numpy(templates[np.resize(faces, count)])[:, None]
+    large = [Image.fromarray(image[0]) for image in _moved(fine, generator).round().to(torch.uint8).numpy()]
+    return [np.asarray(image.resize((side, side), Image.Resampling.BICUBIC)) for image in large]
 
 
 def _draw(letters: tuple[str, ...], templates: npt.NDArray[np.uint8], generator: np.random.Generator) -> ImageSet:
@@ -94,15 +103,15 @@ def _draw(letters: tuple[str, ...], templates: npt.NDArray[np.uint8], generator:
     labels = np.repeat(np.arange(len(letters), dtype=np.int64), IMAGES_PER_CLASS)
     chosen = torch.from_numpy(templates[labels, faces])
     return ImageSet(
-        _jitter(chosen[:, None], generator),
+        F.avg_pool2d(_moved(chosen[:, None], generator), _FINE // SIZE).round().to(torch.uint8),
         torch.from_numpy(labels),
         tuple(unicodedata.name(letter).capitalize() for letter in letters),
         {"face": torch.from_numpy(faces)},
     )
 
 
-def _jitter(fine: Tensor, generator: np.random.Generator) -> Tensor:
-    """Rotate, scale and shear (n, 1, _FINE, _FINE) at random and reduce to (n, 1, SIZE, SIZE)."""
+def _moved(fine: Tensor, generator: np.random.Generator) -> Tensor:
+    """Rotate, scale and shear (n, 1, _FINE, _FINE) at random."""
     angle = generator.uniform(-_ROTATION, _ROTATION, len(fine))
     scale = generator.uniform(*_SCALES, len(fine))
     shear = generator.uniform(-_SHEAR, _SHEAR, len(fine))
@@ -113,13 +122,12 @@ def _jitter(fine: Tensor, generator: np.random.Generator) -> Tensor:
     # In pieces, because the sampling grids take several times the memory of the images.
     for piece in torch.arange(len(fine)).chunk(-(-len(fine) // _PIECE)):
         grid = F.affine_grid(theta[piece], [len(piece), 1, _FINE, _FINE], align_corners=False)
-        moved = F.grid_sample(fine[piece].float(), grid, align_corners=False)
-        images.append(F.avg_pool2d(moved, _FINE // SIZE))
-    return torch.cat(images).round().to(torch.uint8)
+        images.append(F.grid_sample(fine[piece].float(), grid, align_corners=False))
+    return torch.cat(images)
 
 
 @cache
-def _distinct_letters() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
+def distinct_letters() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
     """The letters, known before novel, and their templates (letters, faces, _FINE, _FINE), which are read-only."""
     letters, templates = _letters()
     coarse = templates[:, _UPRIGHT].reshape(len(letters), len(_UPRIGHT), SIZE, 2, SIZE, 2).mean(axis=(3, 5)) / 255
@@ -154,7 +162,8 @@ def _difference(ink: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _letters() -> tuple[list[str], npt.NDArray[np.uint8]]:
     """Letters that enough faces have, known before novel, and their templates (letters, faces, _FINE, _FINE)."""
-    characters = [_characters(_path(face)) for face in FACES]
+    # What a face really has, not an empty box in its place.
+    characters = [set(map(chr, FT2Font(_path(face)).get_charmap())) for face in FACES]
     scripts = KNOWN_SCRIPTS + NOVEL_SCRIPTS
     letters = sorted(filter(_is_letter, set().union(*characters)), key=lambda c: (scripts.index(_script(c)), c))
     templates = np.zeros((len(letters), len(FACES), _FINE, _FINE), dtype=np.uint8)
@@ -188,11 +197,6 @@ def _path(face: str) -> str:
     if not path.is_file():
         raise InputError(f"typeface '{path}' is missing: it comes with matplotlib; reinstall matplotlib with pip.")
     return str(path)
-
-
-def _characters(path: str) -> set[str]:
-    """The characters that a face really has, not an empty box in their place."""
-    return set(map(chr, FT2Font(path).get_charmap()))
 
 
 def _script(character: str) -> str:

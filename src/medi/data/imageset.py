@@ -9,7 +9,7 @@ from hashlib import sha256
 import torch
 from torch import Tensor
 
-from medi.errors import InputError
+from medi.data.items import check_labels
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,7 @@ class ImageSet:
     attributes: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.images) != len(self.labels):
-            raise InputError(f"{len(self.images)} images but {len(self.labels)} labels: there must be one each.")
-        if len(self.labels) and int(self.labels.max()) >= len(self.class_names):
-            raise InputError(
-                f"label {int(self.labels.max())} but only {len(self.class_names)} class names: "
-                "labels are indices into class_names."
-            )
+        check_labels(len(self.images), self.labels, self.class_names)
 
     @classmethod
     def unlabelled(cls, images: Tensor, class_names: Sequence[str] = ()) -> ImageSet:
@@ -100,10 +94,5 @@ class ImageSet:
         number = torch.full((self.n_classes,), -1, dtype=torch.int64, device=self.labels.device)
         number[list(classes)] = torch.arange(len(classes), device=self.labels.device)
         labels = torch.where(self.labels >= 0, number[self.labels], -1)
-        keep = labels >= 0
-        return ImageSet(
-            self.images[keep],
-            labels[keep],
-            tuple(self.class_names[c] for c in classes),
-            {name: values[keep] for name, values in self.attributes.items()},
-        )
+        names = tuple(self.class_names[c] for c in classes)
+        return replace(self, labels=labels, class_names=names).where(labels >= 0)

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from PIL import Image, ImageDraw
 
+from medi.core.errors import InputError
 from medi.data.facts import SIZE
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 
 Points = npt.NDArray[np.float64]  # (n, 2), x to the right and y down, within -1 to 1
 
@@ -39,21 +39,11 @@ def _arc(
     return np.array(centre) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _star() -> Points:
-    """A star with five points, one of them up."""
-    return _arc(-0.25, 0.65, n=10) * np.where(np.arange(10) % 2, 0.5, 1.2)[:, None]
-
-
 def _heart() -> Points:
     """The usual parametric heart."""
     t = np.linspace(0, 2 * np.pi, 40)
     y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
     return np.stack([16 * np.sin(t) ** 3, -y - 2], axis=1) / 16
-
-
-def _crescent() -> Points:
-    """A disc less a disc to its right."""
-    return 1.1 * np.concatenate([_arc(0.12, 0.88, centre=(0.15, 0)), _arc(0.80, 0.20, radius=0.72, centre=(0.65, 0))])
 
 
 def _dashes(corners: Points, n: int, share: float) -> list[Points]:
@@ -97,13 +87,14 @@ _SHAPES: Mapping[str, Points] = MappingProxyType(
         "disc": _arc(0, 1),
         "square": 0.85 * _SQUARE,
         "triangle": _arc(-0.25, 5 / 12, n=3, radius=1.15, centre=(0, 0.2)),
-        "star": _star(),
+        "star": _arc(-0.25, 0.65, n=10) * np.where(np.arange(10) % 2, 0.5, 1.2)[:, None],
         "cross": _CROSS / 3,
         "heart": _heart(),
         "ring": np.concatenate([_arc(0, 1), _arc(1, 0, radius=0.55)]),
         "arrow": _ARROW,
         "hourglass": 0.95 * _SQUARE[[0, 1, 3, 2]],
-        "crescent": _crescent(),
+        "crescent": 1.1
+        * np.concatenate([_arc(0.12, 0.88, centre=(0.15, 0)), _arc(0.80, 0.20, radius=0.72, centre=(0.65, 0))]),
     }
 )
 _FRAMES: Mapping[str, Frame] = MappingProxyType(
@@ -128,23 +119,20 @@ FRAMES = tuple(_FRAMES)
 RULES: Mapping[str, tuple[str, ...]] = MappingProxyType({"colour": COLOURS, "shape": SHAPES, "frame": FRAMES})
 """The values of each rule; attributes of items are indices into them, and "rule" an index into the rules."""
 
-_VALUES = len(COLOURS)  # every rule has as many
+_KNOWN_VALUES = 5  # of each rule; the others are novel
 _FINE = 4  # images are drawn at four times the size and reduced, for smooth edges
 _PAPER, _CHALK = (25, 25, 25), (215, 215, 215)  # background, frame
 _OBJECT_RADIUS, _FRAME_RADIUS = 7.0, 13.0  # pixels of SIZE
 _NOISE = 8.0
 
 
-def rules(
-    seed: int = 0, *, known_values: int = 5, known_images: int = 100, novel_images: int = 40
-) -> tuple[ImageSet, ImageSet]:
+def rules(seed: int = 0, *, known_images: int = 100, novel_images: int = 40) -> tuple[ImageSet, ImageSet]:
     """Draw the known and the novel classes of all three rules.
 
     The two sets share no value: a novel item has a novel colour, shape and frame, whichever of them is its class.
 
     Args:
         seed: Decides everything random: the other attributes of an item, its place, size, angle and noise.
-        known_values: How many of the ten values of each rule are known, 2 to 8.
         known_images: Images of each known class.
         novel_images: Images of each novel class.
 
@@ -152,15 +140,13 @@ def rules(
         (known, novel), labelled from 0 each, rule by rule. Images are (n, 3, 32, 32) uint8; the attributes "colour",
         "shape", "frame" and "rule" are (n,) int64 indices into `COLOURS`, `SHAPES`, `FRAMES` and the keys of `RULES`.
     """
-    if not 2 <= known_values <= _VALUES - 2:
-        raise InputError(f"known_values is {known_values}: there are {_VALUES}, leave two on either side (2 to 8).")
     for name, count in (("known_images", known_images), ("novel_images", novel_images)):
         if count < 1:
             raise InputError(f"{name} is {count}: a class needs at least one image.")
     for_known, for_novel = np.random.default_rng(seed).spawn(2)
     return (
-        _items(range(known_values), known_images, for_known),
-        _items(range(known_values, _VALUES), novel_images, for_novel),
+        _items(range(_KNOWN_VALUES), known_images, for_known),
+        _items(range(_KNOWN_VALUES, len(COLOURS)), novel_images, for_novel),
     )
 
 

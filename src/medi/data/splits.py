@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import torch
-
-from medi.errors import InputError
+from medi.core.draws import Draws
+from medi.core.errors import InputError
 
 FEWEST_KNOWN = 4
 """With fewer known classes nothing can be chosen."""
 RANDOM_SPLITS = 5
 
 
-def held_out_splits(n_known: int, count: int | None = None, seed: int = 0) -> list[tuple[int, ...]]:
+def held_out_splits(n_known: int, count: int | None = None) -> list[tuple[int, ...]]:
     """The classes held out in each split.
 
     Args:
         n_known: Number of known classes.
         count: How many are held out; None for a fifth, at least two.
-        seed: Of the random splits.
 
     Returns:
         Every combination where there are five known classes, else `RANDOM_SPLITS` random ones.
@@ -36,10 +34,10 @@ def held_out_splits(n_known: int, count: int | None = None, seed: int = 0) -> li
         )
     if n_known == 5:
         return list(combinations(range(5), count))
-    generator = torch.Generator().manual_seed(seed)
+    draws = Draws(0)
     splits: list[tuple[int, ...]] = []
     while len(splits) < RANDOM_SPLITS:
-        split = tuple(sorted(torch.randperm(n_known, generator=generator)[:count].tolist()))
+        split = tuple(sorted(draws.permutation(n_known)[:count].tolist()))
         if split not in splits:
             splits.append(split)
     return splits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from medi.core.errors import InputError
 from medi.data.facts import Facts
-from medi.errors import InputError
 
 
 def data_folder() -> Path:

@@ -17,27 +17,27 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from medi.cluster.order import content_order
+from medi.core.errors import InputError
+from medi.core.progress import Silent
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
+from medi.kmeans.order import content_order
 from medi.methods.base import Assignment, Learner, Method, Plan
 from medi.methods.outputs import OutputClustering
-from medi.nets import Network
-from medi.nets.embed import NetworkEmbedding, in_batches
-from medi.runtime.context import Context
-from medi.runtime.progress import Silent
-from medi.train.loop import Loss, train
-from medi.train.schedule import Schedule
+from medi.nn import Network
+from medi.nn.context import Context
+from medi.nn.embed import NetworkEmbedding, in_batches
+from medi.nn.loop import Loss, train
+from medi.nn.schedule import Schedule, Shape
 
-Learnt = TypeVar("Learnt", bound=nn.Module)
+LearntModule = TypeVar("LearntModule", bound=nn.Module)
 """What a method learns before any observation."""
 KEPT_FROM_STEPS = 2000
 """Steps from which on a training on a bag is kept on disk. Shorter ones are done again: there may be hundreds."""
 
 
 @dataclass(frozen=True)
-class Stage:
+class BagStage:
     """How long and how fast a network is trained on a bag.
 
     Attributes:
@@ -71,6 +71,11 @@ class Stage:
         return torch.randperm(items, generator=generator, device=generator.device)[: self.batch]
 
 
+def sgd_stage(shape: Shape) -> BagStage:
+    """RS's length and rates: with fewer than 128 observations rates are smaller."""
+    return BagStage(40, batch=128, least_steps=300, enough_items=128, schedule=Schedule(1, 0.1, "sgd", 1e-4, shape))
+
+
 def ramp(done: float, length: float) -> float:
     """The weight exp(-5 (1 - done / length)²) of a consistency loss: from nearly nothing to 1, and 1 from then on."""
     return math.exp(-5 * (1 - min(1.0, done / length)) ** 2) if length > 0 else 1.0
@@ -93,7 +98,7 @@ class StepCount(nn.Module):
 
 
 @dataclass(frozen=True)
-class Bag:
+class ObservedBag:
     """One bag of observations that a network is trained on.
 
     Attributes:
@@ -130,17 +135,40 @@ class Bag:
 
 
 @dataclass(frozen=True)
-class BagMethod(Method, Generic[Learnt]):
+class Bags:
+    """A batch of bags to train on.
+
+    Attributes:
+        encoded: (m, …) the pool's items.
+        items: (episodes, n) indices of each bag's observations.
+        k: Number of classes.
+        seeds: One for each bag.
+        equal_sizes: Every class has equally many observations, and that is to be used.
+    """
+
+    encoded: Tensor
+    items: Tensor
+    k: int
+    seeds: Sequence[int]
+    equal_sizes: bool = False
+
+
+@dataclass(frozen=True)
+class BagMethod(Method, Generic[LearntModule]):
     """A method that trains on the observations: it defines `learn` and `adapt`."""
 
     trains_on_observations: ClassVar[bool] = True
 
-    @abstractmethod
-    def learn(self, known: ImageSet, plan: Plan) -> Learnt:
-        """What the known classes teach, once: a network of `medi.nets.build`, or a module with one as `network`."""
+    def plan_for(self, plan: Plan) -> Plan:
+        """A plan with what the method's own settings say otherwise."""
+        return plan
 
     @abstractmethod
-    def adapt(self, learnt: Learnt, bag: Bag) -> nn.Module:
+    def learn(self, known: ImageSet, plan: Plan) -> LearntModule:
+        """What the known classes teach, once: a network of `medi.nn.build`, or a module with one as `network`."""
+
+    @abstractmethod
+    def adapt(self, learnt: LearntModule, bag: ObservedBag) -> nn.Module:
         """Train a network on one bag, with `bag.train`.
 
         Args:
@@ -153,7 +181,7 @@ class BagMethod(Method, Generic[Learnt]):
 
     def make_learner(self, known: ImageSet, plan: Plan) -> Learner:
         """Learn from the known classes; bags come later."""
-        return BagLearner(self, self.learn(known, plan), known, plan)
+        return BagLearner(self, self.learn(known, self.plan_for(plan)), known, plan)
 
 
 class BagLearner(Learner):
@@ -166,9 +194,10 @@ class BagLearner(Learner):
         plan: Where bags are trained on, who watches, and what leaves the class of an image alone.
     """
 
-    def __init__(self, method: BagMethod[Learnt], learnt: Learnt, known: ImageSet, plan: Plan) -> None:
+    def __init__(self, method: BagMethod[LearntModule], learnt: LearntModule, known: ImageSet, plan: Plan) -> None:
         self.method, self.learnt, self.known = method, learnt, known
-        self.augmentation, self.context, self.identity = plan.augmentation, plan.context, method.identity(known, plan)
+        self.augmentation, self.context = method.plan_for(plan).augmentation, plan.context
+        self.identity = method.identity(known, plan)
         network = learnt if isinstance(learnt, Network) else learnt.network
         self.embedding = NetworkEmbedding(network)  # type: ignore[arg-type]
         self.network = self.embedding.network_name
@@ -177,49 +206,41 @@ class BagLearner(Learner):
         """The network of one bag (n, …); groups (n,) are for the oracle alone."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(context.seed)  # layers made on the CPU follow from the seed
-            return self.method.adapt(self.learnt, Bag(images, k, groups, context, self))
+            return self.method.adapt(self.learnt, ObservedBag(images, k, groups, context, self))
 
     def discover(
         self, encoded: Tensor, bag: Tensor, k: int, generator: torch.Generator, *, equal_sizes: bool = False
     ) -> BagClustering:
         """Train on each bag in turn."""
         seeds = torch.randint(2**31, (len(bag),), generator=generator, device=generator.device).tolist()
-        return self.cluster(encoded, bag, k, seeds, equal_sizes=equal_sizes)
+        return self.cluster(Bags(encoded, bag, k, seeds, equal_sizes))
 
     def oracle(self, encoded: Tensor, bag: Tensor, groups: Tensor, k: int) -> BagClustering:
         """The same training with the true groups in place of what the method thinks of them."""
-        return self.cluster(encoded, bag, k, range(len(bag)), groups)
+        return self.cluster(Bags(encoded, bag, k, range(len(bag))), groups)
 
-    def cluster(
-        self,
-        encoded: Tensor,
-        bag: Tensor,
-        k: int,
-        seeds: Sequence[int],
-        groups: Tensor | None = None,
-        *,
-        equal_sizes: bool = False,
-    ) -> BagClustering:
+    def cluster(self, bags: Bags, groups: Tensor | None = None) -> BagClustering:
         """Train on each bag with its own seed."""
-        if bag.shape[1] < k:
-            raise InputError(f"{bag.shape[1]} observations cannot show {k} classes: give more, or ask for fewer.")
+        episodes, n = bags.items.shape
+        if n < bags.k:
+            raise InputError(f"{n} observations cannot show {bags.k} classes: give more, or ask for fewer.")
         models, reporter = [], self.context.reporter
         # The steps of a single bag are worth a bar; of many, bags are: one for every bag would flicker by.
-        of_bags, of_steps = (Silent(), reporter) if len(bag) == 1 else (reporter, Silent())
-        order = content_order(encoded[bag])
-        ordered, told = bag.gather(1, order), None if groups is None else groups.gather(1, order)
-        with of_bags.track(f"{self.method.name}: bags", len(bag)) as tick:
-            for number, (items, seed) in enumerate(zip(ordered, seeds, strict=True)):
+        of_bags, of_steps = (Silent(), reporter) if episodes == 1 else (reporter, Silent())
+        order = content_order(bags.encoded[bags.items])
+        ordered, told = bags.items.gather(1, order), None if groups is None else groups.gather(1, order)
+        with of_bags.track(f"{self.method.name}: bags", episodes) as tick:
+            for number, (items, seed) in enumerate(zip(ordered, bags.seeds, strict=True)):
                 context = replace(self.context, seed=seed, reporter=of_steps)
                 truth = None if told is None else told[number]
-                models.append(self.adapt(encoded[items], k, truth, context).eval())
+                models.append(self.adapt(bags.encoded[items], bags.k, truth, context).eval())
                 tick(number + 1)
-        clustering = BagClustering(self, models, encoded, bag, k, seeds, equal_sizes=equal_sizes)
-        if (fewest := int(clustering.used.min())) < k:
-            count = int((clustering.used < k).sum())
+        clustering = BagClustering(self, models, bags)
+        if (fewest := int(clustering.used.min())) < bags.k:
+            count = int((clustering.used < bags.k).sum())
             reporter.say(
-                f"{self.method.name}: the observations of {count} of {len(bag)} bags ended in fewer than {k} clusters "
-                f"(the fewest: {fewest}); the other clusters stay empty."
+                f"{self.method.name}: the observations of {count} of {episodes} bags ended in fewer than {bags.k} "
+                f"clusters (the fewest: {fewest}); the other clusters stay empty."
             )
         return clustering
 
@@ -232,27 +253,17 @@ class BagClustering(OutputClustering):
             collapse, whatever is known of their sizes.
     """
 
-    def __init__(
-        self,
-        learner: BagLearner,
-        models: Sequence[nn.Module],
-        encoded: Tensor,
-        bag: Tensor,
-        k: int,
-        seeds: Sequence[int],
-        *,
-        equal_sizes: bool = False,
-    ) -> None:
-        self.learner, self.models, self.bag, self.k, self.seeds = learner, models, bag, k, seeds
-        logits = self._logits(encoded, bag)
-        super().__init__(logits, equal_sizes=equal_sizes)
+    def __init__(self, learner: BagLearner, models: Sequence[nn.Module], bags: Bags) -> None:
+        self.learner, self.models, self.bags = learner, models, bags
+        logits = self.logits(bags.encoded, bags.items)
+        super().__init__(logits, equal_sizes=bags.equal_sizes)
         self.used = torch.tensor([row.unique().numel() for row in logits.argmax(-1)])
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
         """The answer for each item; norm layers use what they saw of known data and observations."""
-        return self.answer(self._logits(encoded, items))
+        return self.answer(self.logits(encoded, items))
 
-    def _logits(self, encoded: Tensor, items: Tensor) -> Tensor:
+    def logits(self, encoded: Tensor, items: Tensor) -> Tensor:
         """Outputs (episodes, m, k) for items (episodes, m)."""
         device = self.learner.context.device
         answers = [
@@ -263,7 +274,7 @@ class BagClustering(OutputClustering):
 
     def refine(self, encoded: Tensor, items: Tensor, *, equal_sizes: bool = False) -> Assignment:
         """Train anew on observations and items together, none of them labelled."""
-        both = torch.cat([self.bag, items], 1)
-        together = self.learner.cluster(encoded, both, self.k, self.seeds, equal_sizes=equal_sizes)
-        observed = self.bag.shape[1]
+        both = torch.cat([self.bags.items, items], 1)
+        together = self.learner.cluster(replace(self.bags, encoded=encoded, items=both, equal_sizes=equal_sizes))
+        observed = self.bags.items.shape[1]
         return Assignment(together.labels[:, observed:], together.confidence[:, observed:])

@@ -22,22 +22,25 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from medi.core.errors import InputError, refuse_unknown
+from medi.core.progress import Reporter
 from medi.data.benchmarks import Benchmark
-from medi.data.facts import BENCHMARKS, QUERIES, Augmentation
+from medi.data.facts import QUERIES, Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import InputError, unknown_name
-from medi.methods.cata_views import ViewsConfig, make_sampler, views_for
-from medi.nets.embed import Embedding
-from medi.runtime.context import Context
-from medi.runtime.progress import Reporter
-from medi.tasks.episodes import Sampler
+from medi.methods.cata_views import ViewsConfig, find_views, views_for
+from medi.nn.context import Context
+from medi.nn.embed import Embedding
+from medi.presets import DEFAULT, Presets, resolve
+from medi.registry import SAMPLER_NAMES
+from medi.tasks.cata import CataSampler
+from medi.tasks.episodes import Sampler, UniformSampler
 
-Grouper = Callable[[Tensor, int, torch.Generator, bool], Tensor]
+BagPartition = Callable[[Tensor, int, torch.Generator, bool], Tensor]
 """From points (episodes, n, d), k, a generator and whether groups are equally large to labels (episodes, n)."""
 AT_DISCOVERY: Mapping[str, str] = MappingProxyType({"matters": "at discovery"})
 """Metadata of a setting that training does not depend on: presets that differ in such alone share a training."""
-OBSERVATIONS_FOR_ALL = 5
-"""Observations of a training task when all novel images will be observed."""
+MOST_OBSERVATIONS = 5
+"""Observations of a training task at most: where more images are observed, or all, more teach nothing else."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Plan:
 
     Attributes:
         way: Number of novel classes it will be asked to tell apart.
-        observations: Unlabelled images of each.
+        observations: Unlabelled images of each in a training task.
         queries: Items of each class asked about in a training task.
         augmentation: What leaves the class of an image alone.
         sampler: How training tasks are drawn.
@@ -88,7 +91,7 @@ class Plan:
         train, context = benchmark.novel_train, context or Context(reporter=Reporter())
         return cls(
             way=benchmark.facts.way if way is None or everything else way,
-            observations=OBSERVATIONS_FOR_ALL if everything else int(observations),
+            observations=MOST_OBSERVATIONS if everything else min(int(observations), MOST_OBSERVATIONS),
             augmentation=benchmark.facts.augmentation,
             sampler=sampler,
             views=views_for(benchmark.facts, context.device),
@@ -98,16 +101,15 @@ class Plan:
 
     def make_sampler(self, known: ImageSet, way: int, observations: int, queries: int) -> Sampler:
         """The sampler of training tasks; for CATA, its network is trained on the known classes first."""
-        return make_sampler(
-            self.sampler,
-            known,
-            way=way,
-            observations=observations,
-            queries=queries,
-            views=self.views,
-            augmentation=self.augmentation,
-            context=self.context,
-        )
+        refuse_unknown("sampler", self.sampler, SAMPLER_NAMES)
+        size = (way, observations, queries, known.class_names)
+        uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
+        if self.sampler == "uniform":
+            return uniform
+        views = find_views(known, self.views, self.context, self.augmentation)
+        sampler = CataSampler(known.labels, views, *size)
+        self.context.reporter.say(sampler.describe())
+        return sampler
 
 
 class Assignment(NamedTuple):
@@ -196,8 +198,8 @@ class Method(ABC):
         one_way: Whether a learner tells only as many classes apart as its plan says.
         assumes_equal_sizes: Whether its loss makes clusters of unequal size cost more, whatever it is told of sizes.
         trains_on_observations: Whether clusters come from training on the bag, not from the embedding alone.
-        presets: Its named settings, `default` among them; without any, that is what its fields say. One named like a
-            dataset is the default there.
+        presets: Its named settings, as changes of what its fields say, which is the preset `default` of a method
+            without any. One named like a dataset is the default there.
         default_for_all: The preset that `default` stands for where everything is observed, by dataset.
     """
 
@@ -207,7 +209,7 @@ class Method(ABC):
     one_way: ClassVar[bool] = False
     assumes_equal_sizes: ClassVar[bool] = False
     trains_on_observations: ClassVar[bool] = False
-    presets: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    presets: ClassVar[Presets] = MappingProxyType({DEFAULT: {}})
     default_for_all: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init_subclass__(cls) -> None:
@@ -220,32 +222,11 @@ class Method(ABC):
         return f"{type(self).__module__}:{type(self).__qualname__}"
 
     @classmethod
-    def preset(cls, name: str, dataset: str | None = None, *, everything: bool = False) -> Self:
-        """The method with the settings of a name, which may differ between datasets: `full-svhn` is `full` there.
-
-        A method without a preset `cpu` has its default there.
-
-        Args:
-            name: Of a preset.
-            dataset: Of a benchmark; None for settings that are not for any.
-            everything: Whether all images of the novel classes are observed, not a few.
-        """
-        presets = cls.presets or {"default": cls()}
-        if name not in (*presets, "cpu"):
-            raise unknown_name(f"config of {cls.name}", name, presets)
-        if name == "default" and everything and dataset is not None:
-            name = cls.default_for_all.get(dataset, name)
-        wanted = [name]
-        if name == "default" and dataset is not None:
-            small = dataset in BENCHMARKS and BENCHMARKS[dataset].small
-            wanted = [dataset, *(["cpu"] if small else []), name]
-        elif name == "cpu":
-            wanted = [name, "default"]
-        elif dataset is not None:
-            wanted = [f"{name}-{dataset}", name]
-        found = next(presets[one] for one in wanted if one in presets)
-        # A subclass without presets of its own has its parent's settings, but is itself.
-        return found if type(found) is cls else cls(**{one.name: getattr(found, one.name) for one in fields(found)})
+    def preset(
+        cls, name: str = DEFAULT, dataset: str | None = None, *, on_cpu: bool = False, everything: bool = False
+    ) -> Self:
+        """The method with the settings of a name; `medi.presets.preset_for` says which these are."""
+        return resolve(cls, name, dataset, on_cpu=on_cpu, everything=everything)
 
     def fit(self, known: ImageSet, plan: Plan) -> Learner:
         """Learn from the known classes, or find what was learnt before."""
@@ -267,7 +248,7 @@ class Method(ABC):
         """Whether known classes teach it anything; where not, items are compared as they are."""
         return True
 
-    def own_grouping(self) -> Grouper | None:
+    def own_grouping(self) -> BagPartition | None:
         """The method's own way to group points, where it has one; None to leave that to whoever asks."""
         return None
 

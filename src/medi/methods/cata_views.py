@@ -6,28 +6,27 @@ orthogonal; by Eq. 2 an item's view is the head that gives the item's own label 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from types import MappingProxyType
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.facts import Augmentation, Facts
 from medi.data.imageset import ImageSet
-from medi.errors import InputError, unknown_name
-from medi.names import SAMPLER_NAMES
-from medi.nets import Network, build, place, seeded
-from medi.nets.embed import in_batches
-from medi.runtime.context import Context
-from medi.tasks.cata import CataSampler, Views
-from medi.tasks.episodes import Sampler, UniformSampler
-from medi.train.loop import Validation, train
-from medi.train.schedule import Schedule
-from medi.train.together import embed_together, same_on_all
+from medi.nn import Network, build_for, seeded
+from medi.nn.across_ranks import copy_from_first
+from medi.nn.context import Context
+from medi.nn.embed import in_batches
+from medi.nn.loop import WatchedLoss, train
+from medi.nn.norm import embed_together
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets, resolve
+from medi.tasks.cata import Views
 
 HELD_OUT_IMAGES = 0.1
 """Share of the known images that chooses the length of the training."""
@@ -38,10 +37,9 @@ class ViewsConfig:
     """Settings of the multi-view network.
 
     Attributes:
-        network: The extractor, a name in `medi.nets.NETWORKS`.
+        network: The extractor, a name in `medi.nn.NETWORKS`.
         heads: Number of views, M in the paper.
-        orthogonality: Weight of the orthogonality term, lambda in the paper, on the mean absolute entry of W_i W_j^T;
-            `summed` puts it on the sum of the entries.
+        orthogonality: Weight of the orthogonality term, lambda in the paper, on the mean absolute entry of W_i W_j^T.
         specialise: How much an item trains the head that is best at it rather than all heads alike, 0 to 1. Not in the
             paper: it makes heads divide the classes among them, and classes that share a rule tend to end together.
         hidden: Width of a head's two hidden layers.
@@ -50,6 +48,8 @@ class ViewsConfig:
         looks: How often the held-out images are looked at to choose the length.
         schedule: Length and rates; the heads learn at a tenth of the extractor's rate, as in the paper.
     """
+
+    presets: ClassVar[Presets] = read_presets("views")
 
     network: str = "resnet18"
     heads: int = 3
@@ -63,26 +63,10 @@ class ViewsConfig:
         default_factory=lambda: Schedule(steps=1000, rate=0.01, shape="onecycle", factors={"heads": 0.1})
     )
 
-    def summed(self) -> ViewsConfig:
-        """The same lambda under Eq. 1's other reading: on the sum of absolute entries, hidden² times their mean."""
-        return replace(self, orthogonality=self.orthogonality * self.hidden**2)
-
-
-VIEWS_PRESETS: Mapping[str, ViewsConfig] = MappingProxyType(
-    {
-        "default": ViewsConfig(),
-        "cpu": ViewsConfig(
-            network="conv4",
-            batch=128,
-            schedule=Schedule(steps=150, rate=0.01, shape="onecycle", factors={"heads": 0.1}),
-        ),
-    }
-)
-
 
 def views_for(facts: Facts, device: torch.device) -> ViewsConfig:
     """Settings of CATA's network for a dataset and a device."""
-    return VIEWS_PRESETS["cpu" if facts.small or device.type == "cpu" else "default"]
+    return resolve(ViewsConfig, dataset=facts.name, on_cpu=facts.small or device.type == "cpu")
 
 
 class MultiView(nn.Module):
@@ -126,11 +110,6 @@ def overlap(weights: list[Tensor]) -> Tensor:
     return torch.stack([(a @ b.mT).abs().mean() for a, b in combinations(weights, 2)]).mean()
 
 
-def mean_cosine(weights: list[Tensor]) -> float:
-    """Mean absolute cosine between weight vectors of different heads: 0 where they are orthogonal."""
-    return float(overlap([functional.normalize(w.detach().float(), dim=1) for w in weights]))
-
-
 def view_loss(logits: Tensor, labels: Tensor, weights: list[Tensor], config: ViewsConfig) -> Tensor:
     """Eq. 1: mean cross-entropy over heads plus the weighted overlap of their first layers.
 
@@ -151,14 +130,15 @@ def view_loss(logits: Tensor, labels: Tensor, weights: list[Tensor], config: Vie
 
 def find_views(known: ImageSet, config: ViewsConfig, context: Context, augmentation: Augmentation) -> Views:
     """Train the multi-view network on known classes (or find it trained) and ask it for every item's view."""
-    model, seconds = train_views(known, config, context, augmentation)
+    model, _ = train_views(known, config, context, augmentation)
 
     def own(images: Tensor, labels: Tensor) -> Tensor:
         logits: Tensor = model(to_float(images))
         return logits.float().log_softmax(2).gather(2, labels[:, None, None].expand(-1, config.heads, 1)).squeeze(2)
 
     log_probabilities = in_batches(own, context.device, known.images, known.labels)
-    return Views(same_on_all(log_probabilities), seconds)  # a rounding apart, processes would draw different tasks
+    copy_from_first(log_probabilities)  # a rounding apart, processes would draw different tasks
+    return Views(log_probabilities)
 
 
 def train_views(
@@ -169,10 +149,9 @@ def train_views(
         raise InputError(f"CATA with {config.heads} view chooses nothing: use 2 or more, or --sampler uniform.")
     if known.n_classes < 2:
         raise InputError("CATA learns views from 2 known classes or more: add classes, or use --sampler uniform.")
-    extractor = build(config.network, tuple(known.images.shape[1:]), seed=context.seed)
+    extractor = build_for(config.network, known.images, context)
     with seeded(context.seed, stream=1):
-        model = MultiView(extractor, known.n_classes, config)
-    place(model.to(context.device).extractor, context.device)
+        model = MultiView(extractor, known.n_classes, config).to(context.device)
     held_out, rest = _split(known, context)
 
     def loss(generator: torch.Generator) -> Tensor:
@@ -189,43 +168,9 @@ def train_views(
     def accuracy() -> float:
         return float(in_batches(right, context.device, known.images[held_out], known.labels[held_out]).mean())
 
-    seconds = train(
-        model,
-        loss,
-        config.schedule,
-        context,
-        title="cata",
-        identity={
-            "known": known.fingerprint(),
-            "config": asdict(config),
-            "augmentation": asdict(augmentation),
-        },
-        validation=Validation(max(1, config.schedule.steps // config.looks), accuracy),
-    )
-    return model, seconds
-
-
-def make_sampler(
-    name: str,
-    known: ImageSet,
-    *,
-    way: int,
-    observations: int,
-    queries: int,
-    views: ViewsConfig,
-    augmentation: Augmentation,
-    context: Context,
-) -> Sampler:
-    """The task sampler of a name over the known classes; CATA's network is trained (or found trained) first."""
-    if name not in SAMPLER_NAMES:
-        raise unknown_name("sampler", name, SAMPLER_NAMES)
-    size = (way, observations, queries, known.class_names)
-    uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
-    if name == "uniform":
-        return uniform
-    sampler = CataSampler(known.labels, find_views(known, views, context, augmentation), *size)
-    context.reporter.say(sampler.describe())
-    return sampler
+    watched = WatchedLoss(loss, max(1, config.schedule.steps // config.looks), accuracy)
+    identity = {"known": known.fingerprint(), "config": asdict(config), "augmentation": asdict(augmentation)}
+    return model, train(model, watched, config.schedule, context, title="cata", identity=identity)
 
 
 def _split(known: ImageSet, context: Context) -> tuple[Tensor, Tensor]:

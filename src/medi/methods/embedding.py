@@ -14,19 +14,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
-from medi.cluster.balanced import assign_balanced, balanced_kmeans
-from medi.cluster.free import free_kmeans
-from medi.cluster.groups import group_means
-from medi.cluster.kmeans import describe, squared_distances
-from medi.cluster.neighbours import towards_neighbours
-from medi.cluster.order import content_order, take
-from medi.cluster.transductive import refine
+from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.methods.base import AT_DISCOVERY, Assignment, Clustering, Grouper, Learner, Method, Plan
-from medi.nets import Network
-from medi.nets.embed import Embedding, NetworkEmbedding, in_batches
+from medi.kmeans.balanced import assign_balanced, balanced_kmeans
+from medi.kmeans.free import free_kmeans
+from medi.kmeans.kmeans import describe, group_means, squared_distances
+from medi.kmeans.neighbours import towards_neighbours
+from medi.kmeans.order import content_order, take
+from medi.kmeans.transductive import refine
+from medi.methods.base import AT_DISCOVERY, Assignment, BagPartition, Clustering, Learner, Method, Plan
+from medi.nn import Network
+from medi.nn.embed import Embedding, NetworkEmbedding, in_batches
 from medi.tasks.episodes import UniformSampler
 
 CALIBRATION_TASKS = 20
@@ -34,7 +33,7 @@ CALIBRATION_TASKS = 20
 
 
 @dataclass(frozen=True)
-class Grouping:
+class GroupingConfig:
     """How points become clusters.
 
     Attributes:
@@ -62,7 +61,9 @@ class CentreClustering(Clustering):
         temperature: Squared distance that makes a class e times less likely.
     """
 
-    def __init__(self, grouping: Grouping, bag: Tensor, labels: Tensor, centres: Tensor, temperature: float) -> None:
+    def __init__(
+        self, grouping: GroupingConfig, bag: Tensor, labels: Tensor, centres: Tensor, temperature: float
+    ) -> None:
         self.grouping, self.bag, self.labels, self.centres = grouping, bag, labels, centres
         self.temperature = temperature
         self.confidence = self._probabilities(bag).gather(2, labels[:, :, None]).squeeze(2)
@@ -97,7 +98,7 @@ class CentreClustering(Clustering):
         found = balanced_kmeans(take(together, order), k, generator=generator, restarts=2, swaps=10)
         of_all = take(found.labels, order.argsort(1))
         before, after = (one_hot(some, k).float() for some in (self.labels, of_all[:, :seen]))
-        number = assign_balanced(-after.mT @ before, method="exact")  # (episodes, k), by number in `found`
+        number = assign_balanced(-after.mT @ before)  # (episodes, k), by number in `found`
         labels = of_all[:, seen:, None]
         confidence = self._probabilities(together[:, seen:], found.centres).gather(2, labels)
         return Assignment(number.gather(1, labels.squeeze(2)), confidence.squeeze(2))
@@ -111,7 +112,7 @@ class CentreClustering(Clustering):
         return torch.softmax(-squared_distances(points, centres) / self.temperature, dim=2)
 
 
-def prepare(points: Tensor, grouping: Grouping) -> Tensor:
+def prepare(points: Tensor, grouping: GroupingConfig) -> Tensor:
     """Points (…, d) as they are clustered."""
     return normalize(points, dim=-1) if grouping.unit else points
 
@@ -194,7 +195,7 @@ class EmbeddingMethod(Method):
         grouping: How points become clusters.
     """
 
-    grouping: Grouping = field(default_factory=Grouping, kw_only=True, metadata=AT_DISCOVERY)
+    grouping: GroupingConfig = field(default_factory=GroupingConfig, kw_only=True, metadata=AT_DISCOVERY)
 
     @abstractmethod
     def learn(self, known: ImageSet, plan: Plan) -> Embedding | nn.Module | Callable[[Tensor], Tensor]:
@@ -214,7 +215,7 @@ class EmbeddingMethod(Method):
         """As its grouping says."""
         return self.grouping.balanced
 
-    def own_grouping(self) -> Grouper | None:
+    def own_grouping(self) -> BagPartition | None:
         """`group`, where a method defines its own."""
         return None if type(self).group is EmbeddingMethod.group else self.group
 
@@ -248,18 +249,6 @@ class FunctionEmbedding(Embedding):
         with torch.no_grad():
             points = self.function(items).flatten(1)
         return points.to(torch.promote_types(points.dtype, torch.float32))
-
-    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Say why not."""
-        raise InputError(
-            "a function cannot be saved: let the method's `learn` return a network of medi.nets.build, "
-            "or an Embedding with pack and unpack."
-        )
-
-    @classmethod
-    def unpack(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Self:
-        """There is nothing to unpack."""
-        raise ValueError("a function is never saved")
 
 
 class PixelEmbedding(Embedding):

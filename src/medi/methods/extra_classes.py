@@ -7,8 +7,8 @@ from typing import Literal
 
 import torch
 
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 
 ExtraClasses = Literal["none", "turned", "spliced"]
 MOST_SPLICED = 20

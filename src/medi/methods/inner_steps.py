@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
 from medi.methods.prototypes import prototype_loss
-from medi.nets import Network, statistics_from
+from medi.nn import Network, statistics_from
 
 Parameters = Mapping[str, Tensor]
 Pairs = Literal["rank", "label"]
@@ -118,17 +118,26 @@ def adapt(
     return dict(zip(names, values, strict=True))
 
 
+@dataclass(frozen=True)
+class OuterTerms:
+    """What the outer loss is made of.
+
+    Attributes:
+        inner: The steps before it.
+        pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
+        prototypes: Weight of a second loss, of the adapted embedding: queries must lie nearest to their class's mean
+            observation. Items then come class by class, equally many of each.
+        way: Number of classes in a task, where that loss counts.
+    """
+
+    inner: InnerSteps
+    pairs: Pairs = "label"
+    prototypes: float = 0.0
+    way: int = 0
+
+
 def outer_loss(
-    model: nn.Module,
-    start: Parameters,
-    observations: Tensor,
-    queries: Tensor,
-    labels: Tensor,
-    inner: InnerSteps,
-    pairs: Pairs = "label",
-    *,
-    prototypes: float = 0.0,
-    way: int = 0,
+    model: nn.Module, start: Parameters, observations: Tensor, queries: Tensor, labels: Tensor, terms: OuterTerms
 ) -> Tensor:
     """The tasks' mean loss: adapt on observations (tasks, n, …), then score the pairs of queries (tasks, m, …).
 
@@ -140,21 +149,18 @@ def outer_loss(
         observations: Items to adapt on, floats.
         queries: Items to be told apart afterwards, floats.
         labels: (tasks, m) their classes.
-        inner: The steps.
-        pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
-        prototypes: Weight of a second loss, of the adapted embedding: queries must lie nearest to their class's mean
-            observation. Items then come class by class, equally many of each.
-        way: Number of classes in a task, where that loss counts.
+        terms: Steps and losses.
     """
+    inner, way = terms.inner, terms.way
     adapted = adapt(model, start, observations, inner)
     shown = observations.shape[1]
     together = torch.cat([observations, queries], 1)
     embedded, logits = respond(model, adapted, together, leading=shown, precision=inner.precision)
     support, query, logits = embedded[:, :shown], embedded[:, shown:], logits[:, shown:]
-    alike = label_pairs(labels, logits.dtype) if pairs == "label" else rank_pairs(query.detach(), inner.top)
+    alike = label_pairs(labels, logits.dtype) if terms.pairs == "label" else rank_pairs(query.detach(), inner.top)
     loss = likelihood_loss(logits, alike).mean()
-    if not prototypes:
+    if not terms.prototypes:
         return loss
     tasks, width = len(query), query.shape[-1]
     by_class = [part.reshape(tasks, way, -1, width) for part in (support, query)]
-    return loss + prototypes * prototype_loss(by_class[0], by_class[1], temperature=width**0.5)
+    return loss + terms.prototypes * prototype_loss(by_class[0], by_class[1], temperature=width**0.5)

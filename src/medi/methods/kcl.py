@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from medi.methods.pair_losses import divergence_loss
-from medi.methods.similarity import PairLoss, PairMethod, presets_of
+from medi.methods.similarity import PairLoss, PairMethod
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,3 @@ class KCL(PairMethod):
     """Clustering by the divergence of pairs."""
 
     loss: ClassVar[PairLoss] = staticmethod(divergence_loss)
-
-
-KCL.presets = presets_of(KCL)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import ClassVar
 
 from medi.data.imageset import ImageSet
-from medi.methods.base import Plan
-from medi.methods.dtc import DTC
+from medi.methods.base import BagPartition, Plan
 from medi.methods.embedding import EmbeddingMethod, PixelEmbedding
 from medi.methods.pretraining import Pretraining, pretrain
-from medi.nets.embed import Embedding, NetworkEmbedding
+from medi.nn.embed import Embedding, NetworkEmbedding
+from medi.presets import Presets, read_presets
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class KMeans(EmbeddingMethod):
         pretraining: What a network learns from the known classes first; None clusters pixels.
     """
 
+    presets: ClassVar[Presets] = read_presets("kmeans")
+
     pretraining: Pretraining | None = None
 
     @property
@@ -28,20 +30,12 @@ class KMeans(EmbeddingMethod):
         """Pixels are compared as they are."""
         return self.pretraining is not None
 
+    def own_grouping(self) -> BagPartition:
+        """K-means."""
+        return self.group
+
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
         """Train the network where there is one; pixels need nothing."""
         if self.pretraining is None:
             return PixelEmbedding()
         return NetworkEmbedding(pretrain(known, plan, self.pretraining), self.pretraining.schedule.precision)
-
-
-KMeans.presets = MappingProxyType(
-    {
-        "default": KMeans(),
-        "cpu": KMeans(),
-        # What DTC starts from, so that both share a training.
-        "features": KMeans(DTC.presets["default"].pretraining),
-        **{f"features-{name}": KMeans(DTC.presets[name].pretraining) for name in ("cifar10", "svhn", "omniglot")},
-        **{f"features-{name}": KMeans(DTC.presets["cpu"].pretraining) for name in ("glyphs", "rules")},
-    }
-)

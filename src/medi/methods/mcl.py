@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from medi.methods.pair_losses import likelihood_loss
-from medi.methods.similarity import PairLoss, PairMethod, presets_of
+from medi.methods.similarity import PairLoss, PairMethod
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,3 @@ class MCL(PairMethod):
     version: ClassVar[int | str] = 2  # 1 clamped the probabilities of pairs
 
     loss: ClassVar[PairLoss] = staticmethod(likelihood_loss)
-
-
-MCL.presets = presets_of(MCL)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from typing import ClassVar
 
+from medi.core.errors import InputError
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods.base import AT_DISCOVERY, Plan
-from medi.methods.embedding import EmbeddingMethod, Grouping
+from medi.methods.embedding import EmbeddingMethod, GroupingConfig
 from medi.methods.extra_classes import ExtraClasses, with_extra_classes
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.methods.readout import Readout, ReadoutEmbedding
-from medi.nets import Network
-from medi.nets.embed import Embedding
-from medi.train.schedule import Schedule
+from medi.nn import Network
+from medi.nn.embed import Embedding
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets
 
 BETWEEN_MEMBERS = 1000
 """What is added to the seed for the next member of the same kind: more than anyone runs seeds."""
@@ -50,9 +51,7 @@ class Member:
         return pretrain(with_extra_classes(known, self.extra_classes), plan, *self.stages)
 
 
-def supervised(steps: int) -> Pretraining:
-    """Cross-entropy on the known classes, so many steps."""
-    return Pretraining(batch=512, schedule=Schedule(steps, 0.2, "sgd", decay=5e-4, shape="onecycle"))
+_SUPERVISED = Pretraining(batch=512, schedule=Schedule(1500, 0.2, "sgd", decay=5e-4, shape="onecycle"))
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,12 @@ class Medi(EmbeddingMethod):
         grouping: How points become clusters.
     """
 
-    members: tuple[Member, ...] = (Member((supervised(1500),)),)
+    presets: ClassVar[Presets] = read_presets("medi")
+
+    members: tuple[Member, ...] = (Member((_SUPERVISED,)),)
     readout: Readout = field(default_factory=Readout, metadata=AT_DISCOVERY)
-    grouping: Grouping = field(
-        default_factory=lambda: Grouping(balanced=True, recluster=True), kw_only=True, metadata=AT_DISCOVERY
+    grouping: GroupingConfig = field(
+        default_factory=lambda: GroupingConfig(balanced=True, recluster=True), kw_only=True, metadata=AT_DISCOVERY
     )
 
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
@@ -97,31 +98,3 @@ class Medi(EmbeddingMethod):
         """Every member and its seed: the run's own for the first of its kind."""
         for number, member in enumerate(self.members):
             yield member, seed + BETWEEN_MEMBERS * self.members[:number].count(member)
-
-
-_PHOTO = Augmentation(crop=4, flip=True, colour=0.4, grey=0.1, cutout=8)
-_DIGIT = Augmentation(crop=2, rotate=15, scale=0.2, shear=0.2, colour=0.6, grey=0.1, invert=0.5, shuffle=0.8)
-# After cross-entropy, a few tasks give the network the metric that clustering uses.
-_TASKS = Pretraining("prototypes", batch=400, queries=15, temperature=16.0, schedule=Schedule(steps=200, rate=3e-4))
-_CPU = Member(
-    (Pretraining("prototypes", "conv4", batch=200, schedule=Schedule(steps=60, rate=3e-3)),), extra_classes="none"
-)
-
-Medi.presets = MappingProxyType(
-    {
-        "default": Medi(),
-        "cpu": Medi((_CPU,), Readout(shift=1)),
-        "glyphs": Medi((_CPU,), Readout(shift=1, weigh=0.1)),
-        # A mirrored photo shows the same thing; a mirrored digit or character may be another one.
-        "cifar10": Medi(
-            3 * (Member((supervised(2000), _TASKS), "spliced", _PHOTO),), Readout(turned=True, levels=2, flip=True)
-        ),
-        "svhn": Medi(3 * (Member((supervised(2000),), "spliced", _DIGIT),), Readout(turned=True, shift=1)),
-        "cifar100": Medi(
-            3 * (Member((supervised(2500), _TASKS), "none", _PHOTO),),
-            Readout(shift=1, flip=True),
-            grouping=Grouping(balanced=True, recluster=True, neighbours=10),
-        ),
-        "omniglot": Medi(3 * (Member((supervised(1000),)),), Readout(turned=True)),
-    }
-)

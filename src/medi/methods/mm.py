@@ -9,31 +9,33 @@ discovery.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from medi.core.errors import InputError, refuse_unknown
 from medi.data.augment import augment
 from medi.data.imageset import ImageSet
-from medi.errors import InputError, unknown_name
+from medi.jobs import ranks
 from medi.methods.base import AT_DISCOVERY, Learner, Method, Plan
-from medi.methods.embedding import Grouping
-from medi.methods.inner_steps import Clusterer, InnerSteps, Pairs, outer_loss
+from medi.methods.embedding import GroupingConfig
+from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, Pairs, outer_loss
 from medi.methods.mm_learner import MMLearner
-from medi.methods.pretraining import Pretraining, pretrain
-from medi.nets import build, seeded
-from medi.nets.per_task_conv import batch_over_tasks
-from medi.runtime.devices import tensor_float32
-from medi.train.cuda_graph import replayed
-from medi.train.loop import Diverged, train
-from medi.train.schedule import Schedule
-from medi.train.together import mean_together
+from medi.methods.pretraining import Pretraining, check_start, pretrain
+from medi.nn import across_ranks, build, seeded
+from medi.nn.cuda_graph import replayed
+from medi.nn.devices import tensor_float32
+from medi.nn.loop import Diverged, WatchedLoss, train
+from medi.nn.per_task_conv import batch_over_tasks
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets
 
 MATMUL_SIDE = {"cpu": 0, "cuda": 8}
 """Images up to this side are convolved by matrix products (`per_task_conv.py`): `benchmarks/maml.py` compares."""
+WATCH_EVERY_TASKS = 200
+"""After so many training tasks, discovery is scored for the log: no weights are chosen by it."""
 WATCHED_CLASSES = 0.05
 """Share of the known classes that are not learnt from but watched in the log, where enough are left."""
 
@@ -43,7 +45,7 @@ class MM(Method):
     """Settings of MM.
 
     Attributes:
-        network: A name in `medi.nets.NETWORKS`.
+        network: A name in `medi.nn.NETWORKS`.
         pretraining: What the network learns from known classes before the first task; None for random weights.
         rotations: Count each known class turned by 90, 180 and 270 degrees as three more classes.
         inner: The label-free steps on a task's observations, by rank statistics.
@@ -63,6 +65,8 @@ class MM(Method):
     one_way: ClassVar[bool] = True
     trains_on_observations: ClassVar[bool] = True
 
+    presets: ClassVar[Presets] = read_presets("mm")
+
     network: str = "conv4"
     pretraining: Pretraining | None = None
     rotations: bool = False
@@ -75,29 +79,19 @@ class MM(Method):
         default_factory=lambda: Schedule(steps=400, rate=1e-3, shape="constant", clip=10.0, precision="float32")
     )
     readout: Literal["head", "cluster"] = field(default="head", metadata=AT_DISCOVERY)
-    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True), metadata=AT_DISCOVERY)
+    grouping: GroupingConfig = field(default_factory=lambda: GroupingConfig(balanced=True), metadata=AT_DISCOVERY)
 
     def __post_init__(self) -> None:
-        if self.outer_pairs not in get_args(Pairs):
-            raise unknown_name("kind of pairs", self.outer_pairs, get_args(Pairs))
-        if self.over_tasks not in ("mean", "sum"):
-            raise unknown_name("way to add up tasks", self.over_tasks, ("mean", "sum"))
-        if self.readout not in ("head", "cluster"):
-            raise unknown_name("readout", self.readout, ("head", "cluster"))
+        refuse_unknown("kind of pairs", self.outer_pairs, get_args(Pairs))
+        refuse_unknown("way to add up tasks", self.over_tasks, ("mean", "sum"))
+        refuse_unknown("readout", self.readout, ("head", "cluster"))
         if not self.prototypes >= 0:
             raise InputError(f"prototypes={self.prototypes:g}: give the weight of a loss, 0 or more.")
-        if not (self.schedule.steps or self.pretraining):
-            raise InputError(
-                "without steps and without pretraining nothing is learnt: give schedule.steps or pretraining."
-            )
+        check_start(self.pretraining, self.schedule, self.network)
         if self.readout == "head" and not (self.schedule.steps or self.inner.steps):
             raise InputError(
                 "readout=head without schedule.steps and without inner.steps reads off a random head: give either, or "
                 "readout=cluster."
-            )
-        if self.pretraining and self.pretraining.network != self.network:
-            raise InputError(
-                f"a {self.pretraining.network} cannot become a {self.network}: give both the same network."
             )
 
     @property
@@ -119,31 +113,26 @@ class MM(Method):
         def loss(generator: torch.Generator) -> Tensor:
             task = sampler.sample(tasks, generator)
             items = torch.cat([task.support.flatten(1), task.query.flatten(1)], 1)
+            part = ranks.part(tasks)  # tasks do not see one another: every process does some
+            images = augment(classes.images[items], plan.augmentation, generator, part)
+            labels = (task.support_labels[part].contiguous(), task.query_labels[part].contiguous())
+            mean = across_ranks.mean(meta_loss(images, *labels), tasks)
+            return mean * tasks if self.over_tasks == "sum" else mean
 
-            def of_part(part: slice) -> Tensor:
-                images = augment(classes.images[items], plan.augmentation, generator, part)
-                return meta_loss(images, task.support_labels[part].contiguous(), task.query_labels[part].contiguous())
-
-            return self.added_up(mean_together(tasks, of_part), tasks)
-
-        learner = MMLearner(model, plan, self.inner, self.readout, self.grouping, known)
-        validation = learner.watch(watched or known, tasks, "held_out_acc" if watched else "known_acc")
+        learner = MMLearner(self, model, plan, known)
+        score = learner.watch(watched or known)
         size = {"way": way, "observations": plan.observations, "queries": plan.queries, "clusters": plan.way}
         identity = self.identity(known, plan, **size)
         try:
             with tensor_float32(True), replayed(MetaLoss(model, self, way)) as meta_loss:
                 if self.schedule.steps:
-                    train(
-                        model, loss, self.schedule, context, title=self.name, identity=identity, validation=validation
-                    )
+                    name, every = "held_out_acc" if watched else "known_acc", max(1, WATCH_EVERY_TASKS // tasks)
+                    seen = WatchedLoss(loss, every, score, keep_best=False, name=name)
+                    train(model, seen, self.schedule, context, title=self.name, identity=identity)
         except Diverged as error:
             raise Diverged(f"{error} The {self.inner.steps} inner steps had rate {self.inner.rate:g}.") from error
         learner.calibrate(known)
         return learner
-
-    def added_up(self, mean: Tensor, tasks: int) -> Tensor:
-        """The outer loss of a step, from the mean over its tasks."""
-        return mean * tasks if self.over_tasks == "sum" else mean
 
     def _start(self, classes: ImageSet, plan: Plan) -> Clusterer:
         """The network before the first task; batches normalise themselves in it."""
@@ -169,7 +158,8 @@ class MetaLoss(nn.Module):
 
     def __init__(self, model: Clusterer, method: MM, way: int) -> None:
         super().__init__()
-        self.model, self.method, self.way = model, method, way
+        self.model = model
+        self.terms = OuterTerms(method.inner, method.outer_pairs, method.prototypes, way)
 
     def forward(self, images: Tensor, observed: Tensor, asked: Tensor) -> Tensor:
         """The mean loss of tasks.
@@ -179,18 +169,8 @@ class MetaLoss(nn.Module):
             observed: (tasks, n) classes of the observations, of which only the number counts.
             asked: (tasks, m) classes of the queries.
         """
-        shown = observed.shape[1]
-        return outer_loss(
-            self.model,
-            dict(self.model.named_parameters()),
-            images[:, :shown],
-            images[:, shown:],
-            asked,
-            self.method.inner,
-            self.method.outer_pairs,
-            prototypes=self.method.prototypes,
-            way=self.way,
-        )
+        shown, start = observed.shape[1], dict(self.model.named_parameters())
+        return outer_loss(self.model, start, images[:, :shown], images[:, shown:], asked, self.terms)
 
 
 def hold_out(known: ImageSet, share: float, way: int, seed: int) -> tuple[ImageSet, ImageSet | None]:
@@ -204,53 +184,3 @@ def hold_out(known: ImageSet, share: float, way: int, seed: int) -> tuple[ImageS
         return known, None
     order = torch.randperm(known.n_classes, generator=torch.Generator().manual_seed(seed)).tolist()
     return known.of_classes(sorted(order[count:])), known.of_classes(sorted(order[:count]))
-
-
-# Pretraining teaches the network most at the price of ordinary training; second-order steps, which cost many times as
-# much, then make it an initialisation.
-_PRETRAINED = MM(
-    pretraining=Pretraining(
-        "prototypes", "conv4", batch=1200, schedule=Schedule(steps=1500, rate=3e-3, shape="onecycle")
-    ),
-    prototypes=1.0,
-    schedule=Schedule(steps=200, rate=5e-4, clip=10.0, precision="float32"),
-    readout="cluster",
-)
-_DEEP = MM(
-    network="resnet18",
-    pretraining=Pretraining(batch=512, schedule=Schedule(1500, 0.2, "sgd", decay=5e-4, shape="onecycle")),
-    inner=InnerSteps(steps=5, precision="bfloat16"),  # ten would double what scoring costs
-    prototypes=1.0,
-    tasks=4,
-    schedule=Schedule(steps=100, rate=3e-4, clip=10.0, precision="float32"),
-    readout="cluster",
-)
-
-MM.presets = MappingProxyType(
-    {
-        "default": _PRETRAINED,
-        "cpu": MM(
-            network="mlp",
-            inner=InnerSteps(steps=5, rate=0.05),
-            prototypes=1.0,
-            tasks=4,
-            schedule=Schedule(steps=100, rate=1e-3, clip=10.0, precision="float32"),
-            readout="cluster",
-        ),
-        "paper": MM(
-            network="vgg16",
-            inner=InnerSteps(rate=0.001),
-            outer_pairs="rank",
-            over_tasks="sum",
-            # The paper's 1,000 tasks in batches of 8; of 16 they are 2,000.
-            schedule=Schedule(steps=125, rate=0.4, optimiser="plain-sgd", shape="constant", precision="float32"),
-        ),
-        "cifar10": replace(_DEEP, rotations=True),
-        "cifar100": _DEEP,
-        "svhn": replace(
-            _DEEP,
-            rotations=True,
-            pretraining=Pretraining("prototypes", batch=400, schedule=Schedule(steps=2000)),
-        ),
-    }
-)

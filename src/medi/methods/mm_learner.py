@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
-from medi.cluster.balanced import balanced_kmeans
-from medi.cluster.free import free_kmeans
-from medi.cluster.groups import group_means
-from medi.cluster.kmeans import describe, squared_distances
-from medi.cluster.order import content_order, take
+from medi.core.errors import InputError
+from medi.core.tensors import under_prefix, with_prefix
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
+from medi.kmeans.balanced import balanced_kmeans
+from medi.kmeans.free import free_kmeans
+from medi.kmeans.kmeans import describe, group_means, squared_distances
+from medi.kmeans.order import content_order, take
 from medi.methods.base import Clustering, Learner, Plan
-from medi.methods.embedding import Grouping, best_temperature, prepare
-from medi.methods.inner_steps import Clusterer, InnerSteps, adapt
+from medi.methods.embedding import best_temperature, prepare
+from medi.methods.inner_steps import Clusterer, adapt
 from medi.methods.mm_clusters import AdaptedCentres, AdaptedNetwork, HeadClustering
 from medi.methods.pair_losses import label_pairs
 from medi.metrics import score_episodes
-from medi.nets import Network, rebuild, statistics_from
-from medi.nets.embed import Embedding, exact_network, in_batches, load_weights
-from medi.runtime.devices import tensor_float32
+from medi.nn import Network, rebuild, statistics_from
+from medi.nn.devices import tensor_float32
+from medi.nn.embed import Embedding, exact_network, in_batches, load_weights
+from medi.nn.loop import Diverged
 from medi.tasks.episodes import UniformSampler
-from medi.train.checkpoint import under_prefix, with_prefix
-from medi.train.loop import Validation
 
-WATCH_EVERY_TASKS, WATCHED_TASKS = 200, 10
-"""After so many training tasks, discovery is scored on so many tasks."""
+if TYPE_CHECKING:
+    from medi.methods.mm import MM
+
+WATCHED_TASKS = 10
+"""Discovery is scored, and confidence calibrated, on so many tasks."""
 MOST_ADAPTED = 1000
 """Of larger bags so many items, drawn at random, take part in the inner steps and the clustering."""
 REFERENCE_ITEMS = 256
@@ -41,24 +43,15 @@ class MMLearner(Learner):
     """Adapts to each bag by the inner steps it was trained for.
 
     Args:
+        method: The steps, what is read off, and how.
         model: The network.
         plan: Number and sizes of the classes to come.
-        inner: The steps.
-        readout: head or cluster.
-        grouping: How the embedding is clustered, where it is.
         known: The known classes.
     """
 
-    def __init__(
-        self,
-        model: Clusterer,
-        plan: Plan,
-        inner: InnerSteps,
-        readout: Literal["head", "cluster"],
-        grouping: Grouping,
-        known: ImageSet,
-    ) -> None:
-        self.model, self.plan, self.inner, self.readout, self.grouping = model, plan, inner, readout, grouping
+    def __init__(self, method: MM, model: Clusterer, plan: Plan, known: ImageSet) -> None:
+        self.model, self.plan = model, plan
+        self.inner, self.readout, self.grouping = method.inner, method.readout, method.grouping
         self.embedding = ReferenceEmbedding.of(model.body, known)
         self.network = self.embedding.network_name
         self.temperature = 1.0
@@ -113,8 +106,8 @@ class MMLearner(Learner):
         distances = squared_distances(queries, centres).flatten(0, 1)
         self.temperature = best_temperature(distances, task.query_labels.flatten(), points.shape[2])
 
-    def watch(self, classes: ImageSet, tasks: int, name: str) -> Validation:
-        """Score discovery on the same few tasks now and then, for the log: no weights are chosen by it."""
+    def watch(self, classes: ImageSet) -> Callable[[], float]:
+        """What scores discovery on the same few tasks of these classes."""
         plan = self.plan
         way = min(plan.way, classes.n_classes)
         sampler = UniformSampler(classes.labels, way, plan.observations, plan.queries, classes.class_names)
@@ -125,7 +118,7 @@ class MMLearner(Learner):
             answers = HeadClustering(adapted).assign(classes.images, task.query.flatten(1)).labels
             return float(score_episodes(task.query_labels.cpu(), answers.cpu()).acc.mean())
 
-        return Validation(max(1, WATCH_EVERY_TASKS // tasks), score, keep_best=False, name=name)
+        return score
 
     def _part(self, bag: Tensor) -> slice | Tensor:
         """Which items of bags (episodes, n) take part: all, or as many as fit."""
@@ -142,7 +135,7 @@ class MMLearner(Learner):
                 "or read clusters off the embedding (readout='cluster')."
             )
         if not all(bool(value.isfinite().all()) for value in adapted.parameters.values()):
-            raise InputError(
+            raise Diverged(
                 f"{self.inner.steps} inner steps of rate {self.inner.rate:g} diverged on the observations: lower it."
             )
         return adapted

@@ -8,20 +8,19 @@ clusters' means serve as prototypes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar
 
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods.base import AT_DISCOVERY, Plan
-from medi.methods.embedding import EmbeddingMethod, Grouping
-from medi.methods.pretraining import Pretraining, pretrain
-from medi.methods.prototypes import Distance, task_loss
-from medi.nets import Network, build, place
-from medi.nets.embed import Embedding, NetworkEmbedding
-from medi.train.loop import train
-from medi.train.schedule import Schedule
+from medi.methods.embedding import EmbeddingMethod, GroupingConfig
+from medi.methods.pretraining import Pretraining, check_start, pretrain
+from medi.methods.prototypes import Distance, TaskSource, task_loss
+from medi.nn import build_for
+from medi.nn.embed import Embedding, NetworkEmbedding
+from medi.nn.loop import train
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class MP(EmbeddingMethod):
     """Settings of MP.
 
     Attributes:
-        network: A name in `medi.nets.NETWORKS`.
+        network: A name in `medi.nn.NETWORKS`.
         embedding: Size of the embedding; None for the network's own.
         way: Classes in a training task; None for the way that will be scored. Never more than there are.
         observations: Observed images of a class in training; None for as many as will be discovered from.
@@ -46,6 +45,7 @@ class MP(EmbeddingMethod):
     """
 
     takes_sampler: ClassVar[bool] = True
+    presets: ClassVar[Presets] = read_presets("mp")
 
     network: str = "conv4"
     embedding: int | None = None
@@ -59,19 +59,13 @@ class MP(EmbeddingMethod):
     augmented: bool = True
     pretraining: Pretraining | None = None
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
-    grouping: Grouping = field(default_factory=lambda: Grouping(balanced=True), kw_only=True, metadata=AT_DISCOVERY)
+    grouping: GroupingConfig = field(
+        default_factory=lambda: GroupingConfig(balanced=True), kw_only=True, metadata=AT_DISCOVERY
+    )
 
     def __post_init__(self) -> None:
-        if not (self.schedule.steps or self.pretraining):
-            raise InputError(
-                "without steps and without pretraining nothing is learnt: give schedule.steps or pretraining."
-            )
-        if self.pretraining and (self.pretraining.network, None) != (self.network, self.embedding):
-            raise InputError(
-                f"a {self.pretraining.network} cannot become a {self.network}"
-                + ("" if self.embedding is None else f" with an embedding of {self.embedding}")
-                + ": give both the same network and its own embedding."
-            )
+        with_size = "" if self.embedding is None else f" with an embedding of {self.embedding}"
+        check_start(self.pretraining, self.schedule, self.network + with_size)
 
     def learn(self, known: ImageSet, plan: Plan) -> Embedding:
         """Algorithm 3: train the embedding on tasks of known classes, each drawn by the plan's sampler."""
@@ -82,51 +76,13 @@ class MP(EmbeddingMethod):
         sampler = plan.make_sampler(classes, way, observations, queries)
         tasks = max(1, self.images // (way * (observations + queries)))
         plan = plan if self.augmented else replace(plan, augmentation=Augmentation())
-        network = self._untrained(classes, plan)
-        loss = task_loss(
-            network,
-            classes,
-            sampler,
-            tasks,
-            plan.augmentation,
-            distance=self.distance,
-            temperature=self.temperature,
-        )
+        if self.pretraining:
+            network = pretrain(classes, plan, self.pretraining)
+        else:
+            network = build_for(self.network, classes.images, plan.context, embedding=self.embedding)
+        source = TaskSource(classes, sampler, tasks, plan.augmentation)
+        loss = task_loss(network, source, distance=self.distance, temperature=self.temperature)
         identity = self.identity(known, plan, way=way, observations=observations, queries=queries)
         if self.schedule.steps:
             train(network, loss, self.schedule, plan.context, title=self.name, identity=identity)
         return NetworkEmbedding(network, self.schedule.precision)
-
-    def _untrained(self, classes: ImageSet, plan: Plan) -> Network:
-        """The network before the first task."""
-        if self.pretraining:
-            return pretrain(classes, plan, self.pretraining)
-        shape, seed = tuple(classes.images.shape[1:]), plan.context.seed
-        return place(build(self.network, shape, embedding=self.embedding, seed=seed), plan.context.device)
-
-
-_DEEP = MP(network="resnet18", observations=5)  # trained once, on five observations, for one and for five
-_SUPERVISED = Pretraining(batch=512, schedule=Schedule(1500, 0.2, "sgd", decay=5e-4, shape="onecycle"))
-# Cross-entropy over all classes teaches a deep network most; tasks then give it the metric.
-_PRETRAINED = replace(_DEEP, temperature=16.0, pretraining=_SUPERVISED, schedule=Schedule(steps=400, rate=3e-4))
-
-MP.presets = MappingProxyType(
-    {
-        "default": MP(images=1600),  # Conv-4 is bound by launching kernels: on a GPU large steps are free
-        "cpu": MP(queries=5, images=200, schedule=Schedule(steps=60, rate=3e-3)),
-        "paper": MP(
-            embedding=512,
-            images=1,
-            augmented=False,
-            schedule=Schedule(steps=20_000, shape="halve", halve_every=2_000),
-            grouping=Grouping(),
-        ),
-        "cifar10": replace(_PRETRAINED, rotations=True),
-        "cifar100": replace(_PRETRAINED, grouping=Grouping(balanced=True, unit=True)),
-        # Many classes in a task: each query has more to be told apart from.
-        "omniglot": MP(
-            way=60, images=1200, temperature=16.0, schedule=Schedule(steps=2000, rate=3e-3, shape="onecycle")
-        ),
-        "svhn": replace(_DEEP, rotations=True),
-    }
-)

@@ -8,22 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
+from medi.core.errors import InputError
 from medi.data.augment import augment, paste
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
 from medi.methods.base import Plan
-from medi.methods.prototypes import task_loss
-from medi.nets import Network, build, place, seeded
-from medi.runtime.context import Context
+from medi.methods.prototypes import TaskSource, task_loss
+from medi.nn import Network, build_for, seeded
+from medi.nn.classifier import Classifier, classifier_loss
+from medi.nn.context import Context
+from medi.nn.loop import Loss, train
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets
 from medi.tasks.episodes import UniformSampler
-from medi.train.classifier import Classifier, classifier_loss
-from medi.train.loop import Loss, train
-from medi.train.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Pretraining:
     Attributes:
         kind: Tell known classes apart by a linear layer (classes) or by prototypes of tasks (prototypes), or tell by
             how many quarter turns an image was turned (rotations, RotNet).
-        network: A name in `medi.nets.NETWORKS`.
+        network: A name in `medi.nn.NETWORKS`.
         batch: Images in a gradient step; of tasks, as many whole ones as that makes.
         schedule: Length and rates.
         mix: classes: probability that a box of another image is put into an image, and its label shared accordingly
@@ -44,6 +45,8 @@ class Pretraining:
         queries: prototypes: queries of a class, never more than the smallest has left.
         temperature: prototypes: squared distances are divided by this.
     """
+
+    presets: ClassVar[Presets] = read_presets("pretraining")
 
     kind: Literal["classes", "prototypes", "rotations"] = "classes"
     network: str = "resnet18"
@@ -74,10 +77,20 @@ class Pretraining:
         }
 
 
+def check_start(before: Pretraining | None, schedule: Schedule, network: str) -> None:
+    """Refuse a method that would learn nothing, or go on with another network than it was pretrained with."""
+    if not (schedule.steps or before):
+        raise InputError("without steps and without pretraining nothing is learnt: give schedule.steps or pretraining.")
+    if before and before.network != network:
+        raise InputError(
+            f"a {before.network} cannot become a {network}: give both the same network, and its own embedding."
+        )
+
+
 def pretrain(known: ImageSet, plan: Plan, *stages: Pretraining) -> Network:
     """A network that has learnt from the known classes, in one stage or several."""
     context = plan.context
-    network = place(build(stages[0].network, tuple(known.images.shape[1:]), seed=context.seed), context.device)
+    network = build_for(stages[0].network, known.images, context)
     for number, stage in enumerate(stages):
         identity = stage.identity(known, plan, stages[:number])
         with _LOSSES[stage.kind](network, known, stage, plan) as (model, loss):
@@ -94,21 +107,27 @@ def linear(inputs: int, outputs: int, context: Context, stream: int = 1) -> nn.L
 @contextmanager
 def _classes(network: Network, known: ImageSet, config: Pretraining, plan: Plan) -> Iterator[tuple[nn.Module, Loss]]:
     """Cross-entropy of the known classes."""
-    context = plan.context
-    model = Classifier(network, linear(network.width, known.n_classes, context))
+    model = Classifier(network, linear(network.width, known.n_classes, plan.context))
+    with class_loss(model, known, config.batch, plan, config.mix) as loss:
+        yield model, loss
+
+
+@contextmanager
+def class_loss(model: Classifier, known: ImageSet, batch: int, plan: Plan, mix: float = 0.0) -> Iterator[Loss]:
+    """Cross-entropy of the known classes on so many of their images; `mix` is that of `Pretraining`."""
     labelled = known.labelled()
     with classifier_loss(model) as label_loss:
 
         def loss(generator: torch.Generator) -> Tensor:
-            items = labelled[torch.randint(len(labelled), (config.batch,), generator=generator, device=context.device)]
+            items = labelled[torch.randint(len(labelled), (batch,), generator=generator, device=generator.device)]
             images, labels = known.images[items], known.labels[items]
             shared: tuple[Tensor, ...] = ()
-            if config.mix:
-                images, *shared_labels = _mixed(images, labels, config.mix, generator)
+            if mix:
+                images, *shared_labels = _mixed(images, labels, mix, generator)
                 shared = tuple(shared_labels)
             return label_loss(augment(images, plan.augmentation, generator), labels, *shared)
 
-        yield model, loss
+        yield loss
 
 
 def _mixed(images: Tensor, labels: Tensor, chance: float, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -130,7 +149,8 @@ def _prototypes(network: Network, known: ImageSet, config: Pretraining, plan: Pl
     queries = max(1, min(config.queries, smallest - observations))
     sampler = UniformSampler(known.labels, way, observations, queries, known.class_names)
     tasks = max(1, config.batch // (way * (observations + queries)))
-    yield network, task_loss(network, known, sampler, tasks, plan.augmentation, temperature=config.temperature)
+    source = TaskSource(known, sampler, tasks, plan.augmentation)
+    yield network, task_loss(network, source, temperature=config.temperature)
 
 
 @contextmanager

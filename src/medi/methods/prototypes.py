@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.cluster.kmeans import squared_distances
 from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
+from medi.kmeans.kmeans import squared_distances
+from medi.nn.loop import Loss
+from medi.nn.norm import embed_together
 from medi.tasks.episodes import Sampler
-from medi.train.loop import Loss
-from medi.train.together import embed_together
 
 Distance = Literal["squared", "euclidean"]
 
@@ -37,22 +38,32 @@ def prototype_loss(support: Tensor, query: Tensor, distance: Distance = "squared
     return functional.cross_entropy(-distances.flatten(0, 1) / temperature, labels)
 
 
+@dataclass(frozen=True)
+class TaskSource:
+    """Where the tasks of a step come from.
+
+    Attributes:
+        known: The images.
+        sampler: Draws the tasks.
+        tasks: How many in a step.
+        augmentation: How images are changed at random.
+    """
+
+    known: ImageSet
+    sampler: Sampler
+    tasks: int
+    augmentation: Augmentation
+
+
 def task_loss(
-    network: nn.Module,
-    known: ImageSet,
-    sampler: Sampler,
-    tasks: int,
-    augmentation: Augmentation,
-    *,
-    distance: Distance = "squared",
-    temperature: float = 1.0,
+    network: nn.Module, source: TaskSource, *, distance: Distance = "squared", temperature: float = 1.0
 ) -> Loss:
-    """One step's loss: `prototype_loss` of so many tasks, drawn by a sampler and changed at random."""
+    """One step's loss: `prototype_loss` of the tasks of a step."""
 
     def loss(generator: torch.Generator) -> Tensor:
-        task = sampler.sample(tasks, generator)
+        task = source.sampler.sample(source.tasks, generator)
         items = torch.cat([task.support, task.query], 2)  # (tasks, way, observations + queries)
-        embedded = embed_together(network, known.images[items.flatten()], augmentation, generator)
+        embedded = embed_together(network, source.known.images[items.flatten()], source.augmentation, generator)
         embedded = embedded.view(*items.shape, -1)
         observations = task.support.shape[2]
         return prototype_loss(embedded[:, :, :observations], embedded[:, :, observations:], distance, temperature)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, normalize
 
-from medi.cluster.whitening import weighing, whitening
+from medi.core.errors import InputError
+from medi.core.tensors import under_prefix, with_prefix
 from medi.data.augment import crop, to_float
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.nets import Network, rebuild
-from medi.nets.conv4 import Conv4
-from medi.nets.embed import Embedding, exact_network, in_batches, load_weights
-from medi.nets.resnet18 import ResNet18
-from medi.runtime.devices import Precision
-from medi.train.checkpoint import under_prefix, with_prefix
+from medi.grouping.whitening import weighing, whitening
+from medi.nn import Network, rebuild
+from medi.nn.conv4 import Conv4
+from medi.nn.devices import Precision
+from medi.nn.embed import Embedding, exact_network, in_batches, load_weights
+from medi.nn.resnet18 import ResNet18
 
 STATISTICS_ITEMS = 5_000
 """Known images, at most, that means and covariances are taken from."""
@@ -72,7 +74,11 @@ class ReadoutEmbedding(Embedding):
     kind = "readout"
 
     def __init__(
-        self, networks: Sequence[Network], readout: Readout, blocks: Sequence[Block], precision: Precision = "auto"
+        self,
+        networks: Sequence[Network],
+        readout: Readout,
+        blocks: Sequence[ReadoutBlock],
+        precision: Precision = "auto",
     ) -> None:
         self.networks, self.readout, self.blocks, self.precision = networks, readout, blocks, precision
 
@@ -85,7 +91,7 @@ class ReadoutEmbedding(Embedding):
         # Evenly over the whole set, whose order is by class or none.
         chosen = labelled[:: -(-len(labelled) // STATISTICS_ITEMS)]
         features = cls(networks, readout, [])._features(known.images[chosen])
-        return cls(networks, readout, [Block.fit(some, known.labels[chosen], readout) for some in features])
+        return cls(networks, readout, [ReadoutBlock.fit(some, known.labels[chosen], readout) for some in features])
 
     @property
     def network_name(self) -> str:
@@ -140,19 +146,19 @@ class ReadoutEmbedding(Embedding):
             load_weights(rebuild(blueprint), under_prefix(f"network-{number}", tensors))
             for number, blueprint in enumerate(facts["networks"])
         ]
-        blocks = [Block(**under_prefix(f"block-{number}", tensors)) for number in range(int(facts["blocks"]))]
+        blocks = [ReadoutBlock(**under_prefix(f"block-{number}", tensors)) for number in range(int(facts["blocks"]))]
         return cls(networks, Readout(**facts["readout"]), blocks, "float32")
 
     def exact(self) -> Self:
         """The same without mixed precision, and in float64 on vectors."""
         if len(self.networks[0].blueprint["shape"]) != 1:
             return type(self)(self.networks, self.readout, self.blocks, "float32")
-        blocks = [Block(*(value.double() for value in asdict(block).values())) for block in self.blocks]
+        blocks = [ReadoutBlock(*(value.double() for value in asdict(block).values())) for block in self.blocks]
         return type(self)([exact_network(network) for network in self.networks], self.readout, blocks, "float32")
 
 
 @dataclass(frozen=True)
-class Block:
+class ReadoutBlock:
     """Whitening, weights, centre and scale of one block.
 
     Attributes:
@@ -166,11 +172,11 @@ class Block:
     scale: Tensor
 
     @classmethod
-    def fit(cls, features: Tensor, labels: Tensor, readout: Readout) -> Block:
+    def fit(cls, features: Tensor, labels: Tensor, readout: Readout) -> ReadoutBlock:
         """As known features (n, d) of classes (n,) have it."""
-        matrix = whitening(features, labels, readout.whiten)
+        matrix = _by_classes(whitening, features, labels, readout.whiten)
         if readout.weigh is not None:
-            matrix = matrix @ weighing(features @ matrix, labels, readout.weigh)
+            matrix = matrix @ _by_classes(weighing, features @ matrix, labels, readout.weigh)
         mapped = features @ matrix
         centre = mapped.mean(0, keepdim=True)
         lengths = normalize(mapped - centre, dim=-1).square().sum(1)
@@ -179,6 +185,17 @@ class Block:
     def __call__(self, features: Tensor) -> Tensor:
         """Features (n, d), prepared."""
         return self.scale * normalize(features @ self.matrix - self.centre, dim=-1)
+
+
+def _by_classes(
+    matrix_of: Callable[[NDArray[Any], NDArray[np.int64], float], NDArray[np.float64]],
+    features: Tensor,
+    labels: Tensor,
+    shrinkage: float,
+) -> Tensor:
+    """A matrix (d, d) float32, where the features (n, d) are, of a function that takes arrays."""
+    found = matrix_of(features.cpu().numpy(), labels.cpu().numpy(), shrinkage)
+    return torch.from_numpy(found).float().to(features.device)
 
 
 def views_of(images: Tensor, shift: int, *, flip: bool) -> Iterator[Tensor]:

@@ -11,8 +11,8 @@ from torch.nn import functional
 from medi.methods.bag_training import StepCount
 from medi.methods.pair_losses import rank_pairs, two_view_loss
 from medi.methods.pretraining import linear
-from medi.nets import Network
-from medi.runtime.context import Context
+from medi.nn import Network
+from medi.nn.context import Context
 
 
 class Outputs(NamedTuple):

@@ -16,21 +16,18 @@ method is told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.errors import InputError
-from medi.methods import published
-from medi.methods.bag_training import Bag, Stage
+from medi.core.errors import InputError
+from medi.methods.bag_training import ObservedBag
 from medi.methods.pair_losses import label_pairs
-from medi.methods.pretraining import Pretraining
-from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside
-from medi.nets import Network, seeded
-from medi.train.schedule import Schedule
+from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside, swapped_loss
+from medi.nn import Network, seeded
+from medi.presets import Presets, read_presets
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,6 @@ class SimGCD(UnifiedMethod):
     """Settings of SimGCD.
 
     Attributes:
-        only_last: Freeze all but the last stage of the network after pretraining.
         teacher: Temperature of the targets at the beginning.
         sharpest: The same from `warm_up` on.
         warm_up: Share of the training in which that is reached.
@@ -49,6 +45,7 @@ class SimGCD(UnifiedMethod):
     """
 
     assumes_equal_sizes: ClassVar[bool] = True
+    presets: ClassVar[Presets] = read_presets("simgcd")
 
     only_last: bool = True
     teacher: float = 0.07
@@ -67,7 +64,7 @@ class SimGCD(UnifiedMethod):
         if self.entropy < 0 or self.warm_up < 0:
             raise InputError(f"entropy={self.entropy:g}, warm_up={self.warm_up:g}: neither may be negative.")
 
-    def begin(self, network: Network, known: Prototypes, bag: Bag) -> Unified:
+    def begin(self, network: Network, known: Prototypes, bag: ObservedBag) -> Unified:
         """Novel classes are told apart by the features themselves; the projection is for the contrasts alone."""
         width, hidden, device = network.width, self.hidden, bag.context.device
         with seeded(bag.context.seed, stream=1):
@@ -82,8 +79,9 @@ class SimGCD(UnifiedMethod):
         items, known_classes = len(views) // 2, model.known_classes
         with torch.autocast(views.device.type, enabled=False):
             points = functional.normalize(model.project(features), dim=-1)
-            unlabelled = distillation_loss(
-                cosines, len(labels), known_classes, temperature=self.temperature, sharp=self.sharp_at(done), told=told
+            sharp = self.sharp_at(done)
+            unlabelled = swapped_loss(
+                cosines, self.temperature, lambda source: targets(source / sharp, len(labels), known_classes, told)
             )
             novel = cosines.view(2, items, -1)[:, len(labels) :, known_classes:].flatten(0, 1)
             unlabelled = unlabelled - self.entropy * mean_entropy(novel / self.temperature)
@@ -101,26 +99,17 @@ class SimGCD(UnifiedMethod):
         return self.teacher + warm * (self.sharpest - self.teacher)
 
 
-def distillation_loss(
-    cosines: Tensor, known: int, known_classes: int, *, temperature: float, sharp: float, told: Tensor | None = None
-) -> Tensor:
-    """Mean cross-entropy of either view's softmax against the other's sharper one, which gets no gradient.
+def targets(logits: Tensor, known: int, known_classes: int, told: Tensor | None = None) -> Tensor:
+    """The teacher's softmax over the classes that an item may be of: (n, known classes + k).
 
     Args:
-        cosines: (2 n, known classes + k) of one view of n items, the known ones first, then of the other.
+        logits: (n, known classes + k), sharper than the student's; the known items come first.
         known: How many items are known.
         known_classes: How many classes are.
-        temperature: Of the student.
-        sharp: Of the teacher, whose softmax is over the classes an item may be of.
         told: (novel, k) targets of the novel items instead of the teacher's: for the oracle.
     """
-    views, losses = cosines.chunk(2), []
-    for student, source in (views, views[::-1]):
-        teacher = source.detach() / sharp
-        novel = teacher[known:, known_classes:].softmax(-1) if told is None else told
-        target = beside(teacher[:known, :known_classes].softmax(-1), novel)
-        losses.append(functional.cross_entropy(student / temperature, target))
-    return torch.stack(losses).mean()
+    novel = logits[known:, known_classes:].softmax(-1) if told is None else told
+    return beside(logits[:known, :known_classes].softmax(-1), novel)
 
 
 def mean_entropy(logits: Tensor) -> Tensor:
@@ -130,7 +119,7 @@ def mean_entropy(logits: Tensor) -> Tensor:
 
 
 def contrastive_loss(points: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """Minus the mean log-probability that an item's choice among the others falls on one of its own label.
+    """The supervised contrastive loss: each item should be more like items of its own label than like others.
 
     Args:
         points: (n, d) of length 1.
@@ -141,23 +130,3 @@ def contrastive_loss(points: Tensor, labels: Tensor, temperature: float) -> Tens
     logs = (points @ points.mT / temperature).masked_fill(itself, -torch.inf).log_softmax(-1)
     same = label_pairs(labels, torch.bool) & ~itself
     return -(logs.masked_fill(~same, 0).sum(-1) / same.sum(-1)).mean()
-
-
-def _authors(pretraining: Pretraining, epochs: int) -> SimGCD:
-    """What the authors' code does on CIFAR, as many known as novel images in a batch; epochs are passes over these."""
-    return SimGCD(pretraining, Stage(epochs, batch=64, schedule=Schedule(1, 0.1, "sgd", decay=5e-5)))
-
-
-SimGCD.presets = MappingProxyType(
-    {
-        "default": SimGCD(),
-        "cpu": SimGCD(
-            published.CPU, Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3)), hidden=512
-        ),
-        "omniglot": SimGCD(published.characters(8000)),
-        "full": _authors(published.classes_full(25_000), 200),
-        # 200 epochs of 50,000 images, a half of which are drawn from 10,000 novel ones.
-        "full-cifar100": _authors(published.classes_full(40_000), 500),
-        "full-omniglot": _authors(published.CHARACTERS_FULL, 200),
-    }
-)

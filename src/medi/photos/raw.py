@@ -31,7 +31,7 @@ def can_read_raw() -> bool:
 
 
 def called_raw(file: BinaryIO) -> bool:
-    """Whether a file has the name of a raw file: by content, many of them are TIFFs with a tiny picture."""
+    """Whether the name says that this is a raw file. The content does not: many are TIFFs with a tiny picture."""
     return Path(str(getattr(file, "name", ""))).suffix.lower() in RAW_SUFFIXES
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 
-from medi.discovery.result import ClassCount
+from medi.discover.result import ClassCount
 
-WIDTH, HEIGHT = 560, 260
+BOX_WIDTH, BOX_HEIGHT = 560, 260
 LEFT, RIGHT, TOP, BOTTOM = 16, 16, 34, 40
 TICK_GAP = 40
 WIDEST_BAR = 44.0
@@ -28,7 +28,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Curve:
-    """Places in a box of `WIDTH` by `HEIGHT`.
+    """Places in a box of `BOX_WIDTH` by `BOX_HEIGHT`.
 
     Attributes:
         bars: By rising k.
@@ -59,7 +59,7 @@ def curve(count: ClassCount) -> Curve | None:
     first, last = worth[0], worth[-1]
     shown = [(k, p) for k, p in pairs if first <= k <= last]
     room = 0.5  # on both sides, for half a bar
-    unit = (WIDTH - LEFT - RIGHT) / (last - first + 2 * room)
+    unit = (BOX_WIDTH - LEFT - RIGHT) / (last - first + 2 * room)
     highest = max(p for _, p in shown)
 
     def across(k: float) -> float:
@@ -67,7 +67,7 @@ def curve(count: ClassCount) -> Curve | None:
 
     def down(probability: float) -> float:
         part = probability / highest if highest > 0 else 0.0
-        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
+        return round(BOX_HEIGHT - BOTTOM - part * (BOX_HEIGHT - TOP - BOTTOM), 1)
 
     bars = tuple(Bar(k, p, across(k), down(p)) for k, p in shown)
     low, top = max(count.low, first) - room, min(count.high, last) + room

@@ -123,6 +123,33 @@
   const map = document.querySelector(".map");
   if (map) follow(map);
 
+  // Pictures enlarge at a click; with a keyboard, one by one.
+  const pictures = [...document.querySelectorAll(".picture")];
+  const large = document.getElementById("large");
+  let at = 0;
+  const enlarge = (place) => {
+    at = (place + pictures.length) % pictures.length;
+    const image = pictures[at].querySelector("img");
+    const [face, name, belongs] = large.children;
+    face.src = image.src;
+    face.alt = name.textContent = image.alt;
+    belongs.textContent = `${pictures[at].dataset.belongs} · ${pictures[at].querySelector("figcaption").textContent}`;
+    if (!large.open) large.showModal();
+  };
+  document.querySelector("main").addEventListener("click", (event) => {
+    if (event.target.matches(".picture img")) enlarge(pictures.indexOf(event.target.closest(".picture")));
+  });
+  document.getElementById("look")?.addEventListener("click", () => enlarge(at));
+  large.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) enlarge(at + step);
+  });
+  large.addEventListener("click", (event) => {
+    const step = event.target.dataset.step;
+    if (step) enlarge(at + Number(step));
+    else if (event.target === large || event.target.matches("button")) large.close();
+  });
+
   // The command. Where the browser does not give a page from a file its clipboard, the command is selected instead.
   document.getElementById("copy").addEventListener("click", async () => {
     const command = document.getElementById("command");

@@ -7,6 +7,7 @@ Without scripts only the preview on the map is missing.
 from __future__ import annotations
 
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -16,13 +17,14 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from medi.discovery.result import Discovery
-from medi.discovery.summary import ADVICE, counted, likely_words
+from medi.discover.result import Discovery
+from medi.discover.summary import ADVICE, counted, likely_words
 from medi.photos.folders import Skipped
 from medi.report import curve, words
-from medi.report.strips import Thumbnails, strips
+from medi.report.strips import ThumbnailSource, strips
 
-_MOST_COVERS = 40
+MOST_COVERS = 40
+"""Groups up to which each is shown by a picture at the top of the page."""
 _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, lone surrogates (bytes of a name that are not UTF-8), and what breaks or turns a line around."""
 
@@ -30,7 +32,7 @@ _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2
 def render(
     discovery: Discovery,
     paths: Sequence[str],
-    thumbnails: Thumbnails,
+    thumbnails: ThumbnailSource,
     skipped: Sequence[Skipped],
     command: str,
     facts: Mapping[str, str],
@@ -53,16 +55,13 @@ def render(
     found = strips(discovery, paths, thumbnails)
     shown = [picture for strip in found.all() for picture in strip.shown]
     script = _text("page.js")
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, finalize=_printable
-    )
-    environment.filters |= {"probability": words.probability}
-    return environment.from_string(_text("page.html.j2")).render(
+    return fill(
+        "page.html.j2",
         advice=ADVICE[discovery.diagnosis.verdict],
         command=command,
         count=discovery.count,
         counted=counted,
-        covers=len(found.groups) <= _MOST_COVERS,
+        covers=len(found.groups) <= MOST_COVERS,
         curve=curve.curve(discovery.count),
         curve_shape=curve,
         diagnosis=discovery.diagnosis,
@@ -81,11 +80,29 @@ def render(
         radius=round(min(30.0, max(11.0, 300 / sqrt(max(len(paths), 1)))), 1),
         representation=discovery.representation,
         representation_scores=discovery.representation_scores,
+        review=_review(command),
         script=script,
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         skipped=skipped,
-        style=_text("page.css"),
     )
+
+
+def _review(command: str) -> str:
+    """The command that comes next: the page on which a person checks and names what was found."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    return shlex.join(["medi", "review", words[words.index("--out") + 1]]) if "--out" in words[:-1] else ""
+
+
+def fill(template: str, **values: Any) -> str:
+    """A template of this package, filled in; names cannot spoil the page."""
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, finalize=_printable
+    )
+    environment.filters |= {"probability": words.probability}
+    return environment.from_string(_text(template)).render(style=_text("page.css"), **values)
 
 
 def _printable(value: Any) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from markupsafe import Markup
 
-from medi.discovery.result import Discovery, Kind
+from medi.discover.result import Discovery
+from medi.grouping.engine import Kind
 from medi.report import words
 
 MOST_SHOWN = 1_000
@@ -16,7 +18,8 @@ MOST_SHOWN = 1_000
 
 _GOLDEN_ANGLE = 137.508
 
-Thumbnails = Callable[[Sequence[int]], Sequence[bytes]]
+Shown = TypeVar("Shown")
+ThumbnailSource = Callable[[Sequence[int]], Sequence[bytes]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Strips:
         return (*self.groups, *self.known, *([self.alone] if self.alone else []))
 
 
-def strips(discovery: Discovery, paths: Sequence[str], thumbnails: Thumbnails) -> Strips:
+def strips(discovery: Discovery, paths: Sequence[str], thumbnails: ThumbnailSource) -> Strips:
     """Arrange a discovery's pictures; thumbnails are asked for once, for those that are shown."""
     # A doubtful picture is typical of nothing, and neither is one that has no other beside it.
     typical = {group.medoid for group in discovery.groups if group.items > 1 and not discovery.doubtful[group.medoid]}
@@ -116,7 +119,7 @@ def strips(discovery: Discovery, paths: Sequence[str], thumbnails: Thumbnails) -
             alone.append(i)
     classes = sorted(of_class)
     everything = [sorted(numbers, key=order) for numbers in (*members, *(of_class[name] for name in classes), alone)]
-    shown_of = [_ends(numbers, room) for numbers, room in zip(everything, _room(everything), strict=True)]
+    shown_of = [ends(numbers, most) for numbers, most in zip(everything, room(list(map(len, everything))), strict=True)]
     wanted = sorted(i for shown in shown_of for i in shown)
     jpegs = dict(zip(wanted, thumbnails(wanted), strict=True))
 
@@ -150,27 +153,28 @@ def strips(discovery: Discovery, paths: Sequence[str], thumbnails: Thumbnails) -
 
     k = len(members)
     return Strips(
-        # Neighbouring numbers get hues far apart.
-        groups=tuple(
-            strip(g, "novel", f"group-{g}", str(g), round((215 + g * _GOLDEN_ANGLE) % 360, 1)) for g in range(k)
-        ),
+        groups=tuple(strip(g, "novel", f"group-{g}", str(g), hue(g)) for g in range(k)),
         known=tuple(strip(k + c, "known", f"known-{c}", name) for c, name in enumerate(classes)),
         alone=strip(len(everything) - 1, "alone", "alone-pictures", "") if alone else None,
     )
 
 
-def _room(everything: Sequence[Sequence[int]]) -> list[int]:
+def hue(group: int) -> float:
+    """Of a group's colour in degrees; those of neighbouring numbers are far apart."""
+    return round((215 + group * _GOLDEN_ANGLE) % 360, 1)
+
+
+def room(sizes: Sequence[int]) -> list[int]:
     """How many pictures of each strip are shown: all, or as many of each as there is room for, short strips whole."""
-    left, rooms = MOST_SHOWN, [0] * len(everything)
-    shortest_first = sorted(range(len(everything)), key=lambda place: (len(everything[place]), -place))
-    for done, place in enumerate(shortest_first):
-        share = left // (len(everything) - done)
-        rooms[place] = min(len(everything[place]), share)
+    left, rooms = MOST_SHOWN, [0] * len(sizes)
+    for done, place in enumerate(sorted(range(len(sizes)), key=lambda place: (sizes[place], -place))):
+        share = left // (len(sizes) - done)
+        rooms[place] = min(sizes[place], share)
         left -= rooms[place]
     return rooms
 
 
-def _ends(numbers: list[int], room: int) -> list[int]:
+def ends(items: list[Shown], most: int) -> list[Shown]:
     """The first and the last ones: the most typical and the most doubtful."""
-    last = room // 2 if len(numbers) > room else 0
-    return numbers[: room - last] + numbers[len(numbers) - last :]
+    last = most // 2 if len(items) > most else 0
+    return items[: most - last] + items[len(items) - last :]

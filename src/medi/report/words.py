@@ -1,12 +1,12 @@
-"""What only the report says, in plain words; what it shares with the terminal is in `medi.discovery.summary`."""
+"""What only the report says, in plain words; what it shares with the terminal is in `medi.discover.summary`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medi.discovery import summary, verdict
-from medi.discovery.result import Diagnosis, Discovery, Group
-from medi.discovery.verdict import FAR, expectation, measured
+from medi.discover import summary, verdict
+from medi.discover.result import Diagnosis, Discovery, Group
+from medi.discover.verdict import FAR, expectation, measured
 
 NOT_MEASURED = "Could not be measured."
 _USUAL = 0.15

@@ -1,44 +1,97 @@
-"""What a person can do: each action changes a draft exactly as said, and says so in a sentence."""
+"""What a person can do: each action changes a draft exactly as said, and says so in a sentence.
+
+Whatever a page or a script sends, nonsense is refused in one sentence.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
-from medi.review.answers import answer
-from medi.review.constraints import WHOLESALE, bundles
-from medi.review.draft import Draft, take_out
-from medi.review.requests import MOST_PARTS, RefusedError, group_of, groups_of, items_of, name_of, whole
-from medi.review.setting import Setting, call_group, photos
+from medi.review.constraints import contradiction, in_words, overruled
+from medi.review.draft import Draft
+from medi.review.regrouping import divided
+
+if TYPE_CHECKING:
+    from medi.grouping.saved_pool import SavedPool
+
+LONGEST_NAME = 200
+"""Characters of a name."""
+MOST_PARTS = 50
+
+
+class RefusedError(Exception):
+    """An action that makes no sense, or contradicts what was said; the message says which and what to do.
+
+    Attributes:
+        overridable: The same action with `"override": true` goes through.
+    """
+
+    def __init__(self, message: str, *, overridable: bool = False) -> None:
+        super().__init__(message)
+        self.overridable = overridable
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What actions need besides the draft: paths of photos, names of known classes, and the pool where there is one."""
+
+    paths: Sequence[str]
+    class_names: Sequence[str]
+    pool: SavedPool | None
+
+    def call(self, item: int) -> str:
+        """A photo's name in a sentence."""
+        return PurePosixPath(self.paths[item]).name
+
+    def call_all(self, items: Sequence[int]) -> str:
+        """One photo by its name, several by their number."""
+        return self.call(items[0]) if len(items) == 1 else f"{len(items)} photos"
+
 
 Action = Callable[[Draft, Mapping[str, Any], Setting], str]
 
 
 def name(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Name a group: its sure photos stay together, and apart from groups with other names."""
+    """Name a group: the photos that the person sees stay in it, all of them where it is not said which.
+
+    Its sure photos are known to be together, and apart from groups with other names.
+    """
     group, text = group_of(arguments.get("group"), draft), name_of(arguments.get("name"))
     if not text:
         draft.names.pop(group, None)
         return f"Group {group} has no name any more."
-    members = draft.members(group)
+    members = draft.members[group]
+    shown = items_of(arguments, draft, empty=True) if "items" in arguments else members
+    if not set(shown) <= set(members):
+        raise RefusedError(f"Not all of these photos are in group {group}: load the page again.")
     draft.names[group] = text
-    draft.hold_sure(members, "name")
+    if shown:
+        draft.hold_sure(shown, "name")
+    draft.claim(shown)
     draft.touched.update(members)
     stands = draft.anchors()
-    others = [
-        other for other, called in draft.names.items() if other in stands and called.casefold() != text.casefold()
-    ]
-    draft.apart([(stands[group], stands[other]) for other in others], "name")
+    others = [other for other, called in draft.names.items() if called.casefold() != text.casefold()]
+    draft.apart([(stands[group], stands[other]) for other in others if other in stands], "name")
     return f"Group {group} is called “{text}”."
 
 
 def merge(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Make one group of several; it keeps the first name among them."""
-    groups = groups_of(arguments, draft)
+    """Make one group of several; it keeps the first name among them, and what the person sees stays in it."""
+    groups = arguments.get("groups")
+    if not isinstance(groups, list):
+        raise RefusedError("“groups” must be a list of groups.")
+    groups = list(dict.fromkeys(group_of(value, draft) for value in groups))
+    if len(groups) < 2:
+        raise RefusedError("A merge needs two groups or more.")
     target = next((group for group in groups if group in draft.names), groups[0])
-    parts = [draft.members(group) for group in groups]
+    members = draft.members
+    parts = [members[group] for group in groups]
     everything = [item for part in parts for item in part]
     draft.allow(set(everything))
     called = draft.names.get(target)
@@ -48,10 +101,11 @@ def merge(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     for group in groups:
         draft.names.pop(group, None)
     draft.place(everything, target)
-    draft.all_together(anchors, "merge")
+    draft.together(anchors, "merge")
+    draft.claim(items_of(arguments, draft, empty=True) if "items" in arguments else everything)
     if called:
         draft.names[target] = called
-    return f"Merged {len(groups)} groups into {call_group(draft, target)}."
+    return f"Merged {len(groups)} groups into {draft.call(target)}."
 
 
 def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
@@ -59,24 +113,22 @@ def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     group = group_of(arguments.get("group"), draft)
     parts = split_parts(draft, group, arguments.get("parts"), setting)
     draft.divide({item: number for number, part in enumerate(parts) for item in part})
-    held = draft.held()
+    held = draft.held
     keeps = max(range(len(parts)), key=lambda n: (sum(item in held for item in parts[n]), len(parts[n]), -n))
+    draft.touched.update(parts[keeps])
     new = []
     for number, part in enumerate(parts):
-        if number == keeps:
-            draft.touched.update(part)
-        else:
+        if number != keeps:
             new.append(draft.new_group())
             draft.place(part, new[-1])
-    anchors = [draft.anchor(part) for part in parts]
-    draft.apart(combinations(anchors, 2), "split")
+    draft.apart(combinations([draft.anchor(part) for part in parts], 2), "split")
     verb = "is" if len(new) == 1 else "are"
-    return f"Split {call_group(draft, group)} into {len(parts)}: new {verb} {_listed(map(str, new))}."
+    return f"Split {draft.call(group)} into {len(parts)}: new {verb} {_listed(map(str, new))}."
 
 
 def split_parts(draft: Draft, group: int, parts: Any, setting: Setting) -> list[list[int]]:
     """The items of each part of a group, the largest first: what a split would do."""
-    members = draft.members(group)
+    members = draft.members[group]
     if isinstance(parts, list):
         lists = [items_of({"items": part}, draft) for part in parts]
         if len(lists) < 2 or sorted(i for part in lists for i in part) != members:
@@ -90,16 +142,7 @@ def split_parts(draft: Draft, group: int, parts: Any, setting: Setting) -> list[
         raise RefusedError(f"Group {group} has {len(members)} photos: it can be split into 2 to {most} parts.")
     if setting.pool is None:
         raise RefusedError("This discovery has no saved pool to split by: discover again, or move photos by hand.")
-    labels = dict(zip(members, map(int, setting.pool.split(members, count)), strict=True))
-    of = bundles(word for word in draft.words if word.why not in WHOLESALE)
-    votes: dict[int, Counter[int]] = {}
-    for item in members:
-        votes.setdefault(of.get(item, -1 - item), Counter())[labels[item]] += 1
-    kept = {item: votes[of.get(item, -1 - item)].most_common(1)[0][0] for item in members}
-    if len(set(kept.values())) == count:  # where all of them can be had, photos said to be together stay so
-        labels = kept
-    found = [[item for item in members if labels[item] == label] for label in sorted(set(labels.values()))]
-    return sorted(found, key=lambda part: (-len(part), part[0]))
+    return divided(members, count, setting.pool, draft.words)
 
 
 def move(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
@@ -110,53 +153,46 @@ def move(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     if arguments["group"] is None:
         return aside(draft, arguments, setting)
     group = group_of(arguments["group"], draft)
-    put(draft, items, group, "move")
-    return f"Put {photos(items, setting)} into {call_group(draft, group)}."
-
-
-def put(draft: Draft, items: Sequence[int], group: int, why: str) -> None:
-    """Put items into a group and settle them there."""
-    coming = [item for item in items if draft.groups[item] != group]
-    members = draft.members(group)
-    anchor = draft.anchor(members)
-    draft.touched.update(members)
-    take_out(draft, coming, why)
-    draft.place(coming, group)
-    draft.allow({*members, *coming})
-    draft.place(items, group, sure=True)
-    draft.all_together([anchor, *(item for item in items if item != anchor)], why)
+    draft.put(items, group, "move")
+    return f"Put {setting.call_all(items)} into {draft.call(group)}."
 
 
 def reject(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say that photos do not belong where they are; they go wherever else they fit, or stay alone."""
     items = items_of(arguments, draft)
     for item in items:
-        if draft.groups[item] < 0 and not draft.known[item]:
+        if draft.kind(item) == "alone":
             raise RefusedError(f"{setting.call(item)} is in no group: there is nothing to reject.")
-    refuse(draft, items, "reject")
-    return f"Rejected {photos(items, setting)}: “not this”."
+    draft.refuse(items, "reject")
+    return f"Rejected {setting.call_all(items)}: “not this”."
 
 
-def refuse(draft: Draft, items: Sequence[int], why: str) -> None:
-    """Take items out of where they are; a group that loses all of them is dissolved."""
-    out = set(items)
-    dissolved = {draft.groups[item] for item in items if draft.groups[item] >= 0}
-    dissolved -= {draft.groups[item] for item in range(len(draft.groups)) if item not in out}
-    gone = [item for item in items if draft.groups[item] in dissolved]
-    take_out(draft, items, why)
-    draft.refused.update((item, draft.known[item]) for item in items if draft.known[item])
-    draft.place(items, -1)
-    draft.touched.difference_update(items)
-    draft.aside.update(gone)
+def answer(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
+    """Say whether two photos show the same thing; what is different from one may be so from others, too."""
+    a, b, same = item_of(arguments.get("a"), "a", draft), item_of(arguments.get("b"), "b", draft), arguments.get("same")
+    if not isinstance(same, bool):
+        raise RefusedError("“same” must be true or false.")
+    if a == b:
+        raise RefusedError("A question needs two different photos.")
+    compared = setting.call(b) if "others" not in arguments else "those that you saw"
+    said = f"{setting.call(a)} and {compared} are {'the same' if same else 'different'}"
+    others = items_of(arguments, draft, "others") if "others" in arguments and not same else []
+    for other in (b, *others):
+        chain = contradiction(a, other, same, draft.words)
+        if chain and arguments.get("override") is not True:
+            because = " and ".join(in_words(word, setting.call) for word in chain)
+            raise RefusedError(f"That {said} contradicts what you said before: {because}.", overridable=True)
+        draft.words, lost = overruled(a, other, same, draft.words)
+        draft.overruled += lost
+        (draft.join if same else draft.part)(a, other)
+    return f"You said that {said}."
 
 
 def aside(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Set photos aside: they are in no group and stay so."""
     items = items_of(arguments, draft)
-    draft.free(set(items))
-    draft.place(items, -1, sure=True)
-    draft.aside.update(items)
-    return f"Set {photos(items, setting)} aside."
+    draft.set_aside(items)
+    return f"Set {setting.call_all(items)} aside."
 
 
 def known(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
@@ -164,13 +200,9 @@ def known(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     items, value = items_of(arguments, draft), arguments.get("name")
     if not isinstance(value, str) or value not in setting.class_names:
         raise RefusedError("“name” must be one of the known classes.")
-    draft.free(set(items))
-    draft.place(items, -1, sure=True)
-    for item in items:
-        draft.known[item] = value
-    draft.marked.update(items)
+    draft.mark(items, value)
     draft.refused.difference_update((item, value) for item in items)
-    return f"Marked {photos(items, setting)} as the known class “{value}”."
+    return f"Marked {setting.call_all(items)} as the known class “{value}”."
 
 
 def group(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
@@ -178,13 +210,14 @@ def group(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     items = items_of(arguments, draft)
     text = name_of(arguments.get("name", ""))
     number = draft.new_group()
-    take_out(draft, items, "group")
+    draft.take_out(items, "group")
     draft.allow(set(items))
-    draft.place(items, number, sure=True)
-    draft.all_together(items, "group")
+    draft.place(items, number)
+    draft.together(items, "group")
+    draft.claim(items)
     if text:
         draft.names[number] = text
-    return f"Made {call_group(draft, number)} of {photos(items, setting)}."
+    return f"Made {draft.call(number)} of {setting.call_all(items)}."
 
 
 def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
@@ -197,29 +230,89 @@ def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
         raise RefusedError("A photo cannot belong to the group and not belong to it.")
     inside = [item for item in no if draft.groups[item] == into]
     if yes:
-        put(draft, yes, into, "check")
-    anchor = draft.anchor(draft.members(into))
-    refuse(draft, inside, "check")
+        draft.put(yes, into, "check")
+    anchor = draft.anchor(draft.members[into])
+    draft.refuse(inside, "check")
     draft.apart([(item, anchor) for item in no if item not in inside and item != anchor], "check")
-    parts = [f"confirmed {photos(yes, setting)}"] * bool(yes) + [f"rejected {photos(no, setting)}"] * bool(no)
-    return f"In {call_group(draft, into)} you {' and '.join(parts)}."
+    parts = [f"confirmed {setting.call_all(yes)}"] * bool(yes) + [f"rejected {setting.call_all(no)}"] * bool(no)
+    return f"In {draft.call(into)} you {' and '.join(parts)}."
 
 
-def _listed(words: Any) -> str:
-    *most, last = list(words)
-    return f"{', '.join(most)} and {last}" if most else last
+def confirm(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
+    """Say that photos are right where they are: in their groups, or of the known classes that they look like."""
+    items = items_of(arguments, draft)
+    places: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for item in items:
+        if draft.kind(item) == "alone":
+            raise RefusedError(f"{setting.call(item)} is in no group: there is nothing to confirm.")
+        places[draft.groups[item], draft.known[item]].append(item)
+    for (group, known), some in places.items():
+        if known:
+            draft.mark(some, known)
+        else:
+            draft.put(some, group, "check")
+    return f"All right: confirmed {setting.call_all(items)}."
 
 
 ACTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
-    "name": (name, ("group", "name")),
-    "merge": (merge, ("groups",)),
+    "name": (name, ("group", "name", "items")),
+    "merge": (merge, ("groups", "items")),
     "split": (split, ("group", "parts")),
     "move": (move, ("items", "group")),
     "reject": (reject, ("items",)),
-    "answer": (answer, ("a", "b", "same", "override")),
+    "answer": (answer, ("a", "b", "same", "others", "override")),
     "aside": (aside, ("items",)),
     "known": (known, ("items", "name")),
     "group": (group, ("items", "name")),
     "check": (check, ("group", "yes", "no")),
+    "confirm": (confirm, ("items",)),
 }
 """Actions by name, and the arguments that they take."""
+
+
+def whole(value: Any, what: str) -> int:
+    """A whole number; JSON's true is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RefusedError(f"“{what}” must be a whole number.")
+    return value
+
+
+def item_of(value: Any, what: str, draft: Draft) -> int:
+    """The number of a photo."""
+    item = whole(value, what)
+    if not 0 <= item < len(draft.groups):
+        raise RefusedError(f"There is no photo {item}: they are numbered 0 to {len(draft.groups) - 1}.")
+    return item
+
+
+def items_of(arguments: Mapping[str, Any], draft: Draft, key: str = "items", *, empty: bool = False) -> list[int]:
+    """Numbers of photos, each once."""
+    values = arguments.get(key)
+    if not isinstance(values, list) or not (values or empty):
+        raise RefusedError(f"“{key}” must be a list of photos, with at least one.")
+    return list(dict.fromkeys(item_of(value, key, draft) for value in values))
+
+
+def group_of(value: Any, draft: Draft) -> int:
+    """The number of a group that has photos."""
+    group = whole(value, "group")
+    if group < 0 or group not in draft.groups:
+        raise RefusedError(f"There is no group {group}; it may have been merged or emptied: load the page again.")
+    return group
+
+
+def name_of(value: Any) -> str:
+    """A name as it is shown: one line without control characters; empty to take a name away."""
+    if not isinstance(value, str):
+        raise RefusedError("“name” must be text.")
+    if len(value) > LONGEST_NAME:
+        raise RefusedError(f"A name has at most {LONGEST_NAME} characters.")
+    if any(unicodedata.category(c) == "Cs" for c in value):
+        raise RefusedError("That name is no valid text.")
+    spaced = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in value)
+    return unicodedata.normalize("NFC", " ".join(spaced.split()))
+
+
+def _listed(words: Iterable[str]) -> str:
+    *most, last = list(words)
+    return f"{', '.join(most)} and {last}" if most else last

@@ -6,8 +6,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from medi.review.pool import Links
-
 WHOLESALE = frozenset({"merge", "name", "split", "carry"})
 """Actions upon whole groups: what they say of single photos gives way when a group is split."""
 
@@ -31,24 +29,24 @@ class Word(NamedTuple):
         """Whether one of its photos is among some."""
         return self.a in items or self.b in items
 
-
-def links_of(words: Iterable[Word], known: Mapping[int, str], aside: Collection[int]) -> Links:
-    """All of it as a pool takes it."""
-    words = tuple(words)
-    return Links(
-        together=tuple((word.a, word.b) for word in words if word.same),
-        apart=tuple((word.a, word.b) for word in words if not word.same),
-        known=dict(known),
-        aside=frozenset(aside),
-    )
+    def other(self, item: int) -> int:
+        """The photo at its other end."""
+        return self.b if item == self.a else self.a
 
 
-def bundles(words: Iterable[Word]) -> dict[int, int]:
-    """For every photo in a word of togetherness, the smallest photo that it must be together with."""
-    root: dict[int, int] = {}
+class Bundles(dict[int, int]):
+    """For every photo in a word of togetherness, the smallest photo that it must be together with; else itself."""
+
+    def __missing__(self, item: int) -> int:
+        return item
+
+
+def bundles(words: Iterable[Word]) -> Bundles:
+    """Which photos must be together."""
+    root = Bundles()
 
     def find(item: int) -> int:
-        while root.setdefault(item, item) != item:
+        while root[item] != item:
             root[item] = root[root[item]]
             item = root[item]
         return item
@@ -56,24 +54,25 @@ def bundles(words: Iterable[Word]) -> dict[int, int]:
     for word in words:
         if word.same:
             a, b = find(word.a), find(word.b)
-            root[max(a, b)] = min(a, b)
-    return {item: find(item) for item in root}
+            root[a] = root[b] = min(a, b)
+    return Bundles({item: find(item) for item in root})
 
 
 def bundle(item: int, words: Iterable[Word]) -> set[int]:
     """All photos that must be together with one, itself among them."""
     of = bundles(words)
-    return {other for other, first in of.items() if first == of[item]} if item in of else {item}
+    return {item, *(other for other, first in of.items() if first == of[item])}
+
+
+def kept_apart(words: Iterable[Word], of: Bundles) -> set[frozenset[int]]:
+    """Pairs of bundles, each by its smallest photo, that were said to be apart."""
+    return {frozenset((of[word.a], of[word.b])) for word in words if not word.same}
 
 
 def detached(items: Collection[int], words: Sequence[Word]) -> list[Word]:
     """Words of togetherness without some photos; what they held together stays together."""
     kept = [word for word in words if not (word.same and word.touches(items))]
-    neighbours: dict[int, list[Word]] = defaultdict(list)
-    lost = [word for word in words if word.same and word.touches(items)]
-    for word in lost:
-        neighbours[word.a].append(word)
-        neighbours[word.b].append(word)
+    ways = _ways(words)
     seen: set[int] = set()
     for start in items:
         rim, queue = dict[int, str](), deque([start])
@@ -82,8 +81,8 @@ def detached(items: Collection[int], words: Sequence[Word]) -> list[Word]:
             if item in seen:
                 continue
             seen.add(item)
-            for word in neighbours[item]:
-                other = word.b if word.a == item else word.a
+            for word in ways[item]:
+                other = word.other(item)
                 if other in items:
                     queue.append(other)
                 else:
@@ -107,62 +106,63 @@ def cut(parts: Mapping[int, int], words: Sequence[Word]) -> tuple[list[Word], li
         of, still = bundles(words), bundles(kept)
         by_part: dict[tuple[int, int], list[int]] = defaultdict(list)
         for item, part in parts.items():
-            if item in of:
-                by_part[of[item], part].append(item)
+            by_part[of[item], part].append(item)
         why = lost[0].why
         for items in by_part.values():
             first, *rest = sorted(items)
-            kept += [Word(True, first, o, why) for o in rest if still.get(o, o) != still.get(first, first)]
+            kept += [Word(True, first, other, why) for other in rest if still[other] != still[first]]
     return kept, lost
 
 
-def between(left: Collection[int], right: Collection[int], words: Iterable[Word], *, same: bool) -> list[Word]:
-    """Words of one sort that have one photo on each side."""
-    return [
-        word
-        for word in words
-        if word.same == same and ((word.a in left and word.b in right) or (word.b in left and word.a in right))
-    ]
+def between(left: Collection[int], right: Collection[int], words: Iterable[Word]) -> list[Word]:
+    """Words that keep a photo of one side apart from one of the other."""
+    ends = ((word, word.a, word.b) for word in words if not word.same)
+    return [word for word, a, b in ends if (a in left and b in right) or (b in left and a in right)]
 
 
 def contradiction(a: int, b: int, same: bool, words: Sequence[Word]) -> list[Word]:
     """The earlier words that a new one contradicts, as a chain from `a` to `b`; empty where it contradicts none."""
     if not same:
-        return _chain(a, {b}, words)
+        return _chain(a, b, words)
     left, right = bundle(a, words), bundle(b, words)
     if b in left:
         return []
-    apart = between(left, right, words, same=False)
+    apart = between(left, right, words)
     if not apart:
         return []
     word = apart[-1]
     near, far = (word.a, word.b) if word.a in left else (word.b, word.a)
-    return [*_chain(a, {near}, words), word, *_chain(far, {b}, words)]
+    return [*_chain(a, near, words), word, *_chain(far, b, words)]
 
 
-def _chain(start: int, goal: Collection[int], words: Sequence[Word]) -> list[Word]:
+def _chain(start: int, goal: int, words: Sequence[Word]) -> list[Word]:
     """The fewest words of togetherness that lead from one photo to another."""
+    ways = _ways(words)
+    came: dict[int, Word | None] = {start: None}
+    queue = deque([start])
+    while queue:
+        item = queue.popleft()
+        if item == goal:
+            chain = []
+            while (step := came[item]) is not None:
+                chain.append(step)
+                item = step.other(item)
+            return chain[::-1]
+        for word in ways[item]:
+            if word.other(item) not in came:
+                came[word.other(item)] = word
+                queue.append(word.other(item))
+    return []
+
+
+def _ways(words: Iterable[Word]) -> dict[int, list[Word]]:
+    """The words of togetherness of each photo."""
     ways: dict[int, list[Word]] = defaultdict(list)
     for word in words:
         if word.same:
             ways[word.a].append(word)
             ways[word.b].append(word)
-    came: dict[int, Word | None] = {start: None}
-    queue = deque([start])
-    while queue:
-        item = queue.popleft()
-        if item in goal:
-            chain = []
-            while (step := came[item]) is not None:
-                chain.append(step)
-                item = step.b if step.a == item else step.a
-            return chain[::-1]
-        for word in ways[item]:
-            other = word.b if word.a == item else word.a
-            if other not in came:
-                came[other] = word
-                queue.append(other)
-    return []
+    return ways
 
 
 def overruled(a: int, b: int, same: bool, words: Sequence[Word]) -> tuple[list[Word], list[Word]]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from medi.discovery.output import CLUSTERS, DISCOVERY, MODEL
-from medi.discovery.result import Kind
-from medi.errors import InputError
-from medi.runtime.files import input_errors
-from medi.runtime.system import FILE_NAME_ERRORS, is_below
+from medi.core.errors import InputError
+from medi.core.reading import input_errors, parse, read_file
+from medi.core.system import FILE_NAME_ERRORS, is_below
+from medi.discover.output import CLUSTERS, DISCOVERY, MODEL, REVIEW
+from medi.grouping.engine import Kind
+from medi.schemas import fault, schema
 
-JOURNAL = "review.jsonl"
-ACCEPTED = "accepted.json"
+_PLACE = schema("discovery")["properties"]["arguments"]["properties"]["novel"]
 _COLUMNS = ("path", "kind", "cluster", "known", "confidence", "nearest_known")
 
 
@@ -57,12 +56,30 @@ class Folder:
     @property
     def journal(self) -> Path:
         """The file with every action of its review."""
-        return self.path / JOURNAL
+        return self.path / REVIEW
 
     @property
     def model(self) -> Path:
         """The folder with the saved pool."""
         return self.path / MODEL
+
+    def photo(self, item: int) -> Path:
+        """Where a photo was when it was sorted."""
+        return self.novel / self.start.paths[item]
+
+    def present_photo(self, item: int) -> Path:
+        """Where a photo is.
+
+        Raises:
+            InputError: It is gone.
+        """
+        if not self.photo(item).is_file():
+            raise InputError(f"{self.photo(item)} is gone: put it back, or discover again without it.")
+        return self.photo(item)
+
+    def missing(self) -> list[str]:
+        """Paths of photos that are no longer where they were."""
+        return [path for item, path in enumerate(self.start.paths) if not self.photo(item).is_file()]
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -79,15 +96,31 @@ def read_folder(path: Path) -> Folder:
     Raises:
         InputError: There is none, it is damaged, or it has no photos.
     """
-    facts = _facts(path)
+    file = path / DISCOVERY
+    if not file.is_file():
+        what = "is no folder" if not path.is_dir() else "holds no finished discovery"
+        raise InputError(f"{path} {what}: give the folder that `medi discover` wrote.")
+    with input_errors(file, "read"):
+        content = read_file(file)
     try:
-        known, novel = (Path(facts["arguments"][name]) for name in ("known", "novel"))
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path / DISCOVERY} is damaged: discover again with --force.") from error
+        arguments = parse(content)["arguments"]
+        known, novel = arguments["known"], arguments["novel"]
+        if any(fault(_PLACE, place) is not None for place in (known, novel)):
+            raise ValueError("no folders")
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is damaged: discover again with --force.") from error
     start = read_clusters(path / CLUSTERS)
     if not len(start):
         raise InputError(f"{path} has no photos to review: discover again with photos in --novel.")
-    return Folder(path, known, novel, start)
+    return Folder(path, Path(known), Path(novel), start)
+
+
+def command_again(path: Path) -> str:
+    """The command that made the discovery in a folder; empty where it was not kept."""
+    try:
+        return str(parse(read_file(path / DISCOVERY))["command"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def read_clusters(path: Path) -> Start:
@@ -95,7 +128,7 @@ def read_clusters(path: Path) -> Start:
     with input_errors(path, "read"):
         if not path.is_file():
             raise InputError(f"{path} is missing: discover again with --force.")
-        content = path.read_bytes()
+        content = read_file(path)
     text = io.StringIO(content.decode("utf-8", errors=FILE_NAME_ERRORS), newline="")
     reader = csv.reader(text)
     header = tuple(next(reader, ()))
@@ -131,18 +164,3 @@ def _row(row: list[str]) -> tuple[str, int, str, float, str]:
     if not 0 <= sure <= 1:
         raise ValueError(f"confidence {confidence}")
     return path, int(cluster) if kind == "novel" else -1, known if kind == "known" else "", sure, nearest
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    """What `discovery.json` holds."""
-    file = path / DISCOVERY
-    if not file.is_file():
-        what = "is no folder" if not path.is_dir() else "holds no finished discovery"
-        raise InputError(f"{path} {what}: give the folder that `medi discover` wrote.")
-    with input_errors(file, "read"):
-        content = file.read_bytes()
-    try:
-        facts = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"{file} is damaged: discover again with --force.") from error
-    return facts if isinstance(facts, dict) else {}

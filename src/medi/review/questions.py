@@ -1,124 +1,136 @@
-"""Which two photos to ask about: the answer worth most is in doubt and moves many photos."""
+"""Which question pays: by how many photos the answer is expected to correct.
+
+Three kinds: which of three groups a photo belongs to, whether two groups are one kind, and whether a half of a group is
+another kind. Nothing is asked about photos that a person has settled, nor what follows from what was said.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from medi.review.constraints import Word, bundles
+from medi.core.arrays import Floats, Ints
+from medi.review.constraints import bundles, kept_apart
+from medi.review.draft import Draft
+from medi.review.places import place_chances
+from medi.review.state import Question, ReviewState
+from medi.review.togetherness import near_groups
 
 MOST = 12
 """Questions kept: the first is asked, the others wait in case it is skipped."""
+CHOICES = 3
+"""Groups that a photo is compared with."""
 MOST_SPLIT = 24
-"""Splits that are looked at for a question."""
-APART = 0.5
-"""How a pair that is apart now counts: samples make too much of such pairs, and most answers only confirm them. Chosen
-on known classes of CIFAR-100 that played novel (ACC after 20 answers 0.72; counting by 4 p (1 - p), 0.66)."""
-Split = Callable[[Sequence[int], int], NDArray[np.int64]]
-_CLEAR = 0.02
-"""Pairs this near to certain are not asked about."""
+"""Groups that are divided in search of a half that is another kind."""
+MERGE, HALF = 0.5, 0.25
+"""What two groups for one, and a half for another kind, count: samples make too much of them. These and the worth of a
+photo were chosen on known classes of CIFAR-100 that played novel, and on pools of flowers."""
+Divide = Callable[[Sequence[int], int], Ints]
+"""Divides items into parts by what they look like: the part of each."""
 
 
-def questions(
-    samples: NDArray[np.int64],
-    groups: Sequence[int],
-    words: Sequence[Word],
-    aside: frozenset[int] = frozenset(),
-    confidence: Sequence[float] = (),
-    split: Split | None = None,
-) -> tuple[tuple[int, int, float], ...]:
-    """Pairs of items and the probability that they belong together, the one worth most first.
-
-    Asked are pairs of items that stand for their groups, and single items against what stands for their own group or
-    for the likeliest other one. A pair is worth the chance that the answer changes something times the number of items
-    that it would move. Where a group can be split, the parts it falls into are asked about as well.
+def questions(state: ReviewState, samples: Ints, points: Floats, divide: Divide | None = None) -> list[Question]:
+    """Questions, the one first whose answer is expected to correct most photos.
 
     Args:
+        state: Where items are, and what was said of them.
         samples: (s, n): in each sample, items with equal numbers are together.
-        groups: Group of each item; -1 for none.
-        words: What was said: nothing is asked that follows from it.
-        aside: Items that are not asked about.
-        confidence: Of each item: how probable it is that it is where it belongs.
-        split: Divides items into parts by what they look like.
+        points: (n, d) what items look like.
+        divide: For questions about halves of groups.
     """
-    shown = np.asarray(groups)
-    if not len(samples) or not len(shown):
-        return ()
-    numbers = sorted({int(group) for group in shown if group >= 0})
-    members = {group: np.flatnonzero(shown == group) for group in numbers}
-    medoids = {group: medoid(samples, members[group]) for group in numbers}
-    centres = np.array([medoids[group] for group in numbers], dtype=np.int64)
-    # (n, groups): how often each item is together with what stands for a group
-    near = np.zeros((len(shown), len(centres)))
-    for sample in samples:
-        near += sample[:, None] == sample[centres][None, :]
-    near /= len(samples)
-    worth: dict[tuple[int, int], tuple[float, float]] = {}
-
-    def consider(a: int, b: int, probability: float, moved: float) -> None:
-        together = shown[a] == shown[b] >= 0
-        doubt = 1 - probability if together else APART * probability**2
-        if a != b and _CLEAR < probability < 1 - _CLEAR:
-            pair = (min(a, b), max(a, b))
-            worth[pair] = max(worth.get(pair, (0.0, 0.0)), (doubt * moved, probability))
-
-    for i, group in enumerate(numbers):
-        for j in range(i + 1, len(numbers)):
-            smaller = min(len(members[group]), len(members[numbers[j]]))
-            consider(int(centres[i]), int(centres[j]), float(near[centres[i], j]), smaller)
-    column = {group: index for index, group in enumerate(numbers)}
-    for item in range(len(shown)):
-        if not numbers:
-            break
-        own = column.get(int(shown[item]))
-        if own is not None:
-            with_it = _along(samples, item, members[numbers[own]], near[:, own])
-            consider(item, int(centres[own]), float(near[item, own]), with_it)
-        other = near[item].copy()
-        if own is not None:
-            other[own] = -1
-        best = int(np.argmax(other))
-        if other[best] > 0:
-            consider(item, int(centres[best]), float(other[best]), 1)
-    settled = bundles(words)
-    if split is not None:
-        for inside in _parts(members.values(), np.asarray(confidence), split, settled):
-            left, right = (medoid(samples, part) for part in inside)
-            doubt = float(1 - np.asarray(confidence)[inside[1]].mean())
-            pair, sure = (min(left, right), max(left, right)), float((samples[:, left] == samples[:, right]).mean())
-            worth[pair] = max(worth.get(pair, (0.0, 0.0)), (doubt * len(inside[1]), sure))
-    apart = {frozenset((settled.get(w.a, w.a), settled.get(w.b, w.b))) for w in words if not w.same}
-    asked = []
-    for (a, b), (value, probability) in sorted(worth.items(), key=lambda entry: (-entry[1][0], entry[0])):
-        ends = settled.get(a, a), settled.get(b, b)
-        if ends[0] != ends[1] and frozenset(ends) not in apart and not {a, b} & aside and value > 0:
-            asked.append((a, b, round(probability, 2)))
-    return _varied(asked, groups)
+    if not len(samples) or not state.members:
+        return []
+    asking = _Asking(state, samples, points)
+    found = [*asking.which(), *asking.merges()]
+    if divide is not None:
+        found += asking.halves(divide)
+    found = [one for one in found if one.worth > 0]
+    return _varied(sorted(found, key=lambda one: (-one.worth, one.a, one.b)), state.groups)
 
 
-def _parts(
-    groups: Iterable[NDArray[np.int64]], confidence: NDArray[np.float64], split: Split, settled: Mapping[int, int]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Groups divided in two, and their parts again, the most doubtful first; the smaller part comes second."""
-    waiting = [part for part in groups if len(part) > 1]
-    for _ in range(MOST_SPLIT):
-        # What a person said belongs together is not divided.
-        waiting = [part for part in waiting if len({settled.get(int(i), -1 - int(i)) for i in part}) > 1]
-        if not waiting:
-            return
-        waiting.sort(key=lambda part: -float((1 - confidence[part]).sum()))
-        part = waiting.pop(0)
-        second = np.asarray(split(part.tolist(), 2)) == 1
-        if second.any() and not second.all():
-            halves = sorted((part[~second], part[second]), key=len, reverse=True)
-            yield halves[0], halves[1]
-            waiting += [half for half in halves if len(half) > 1]
+class _Asking:
+    """What questions are made of.
+
+    Attributes:
+        chances: (n, groups) how probable each group is for each item.
+        near: (n, groups) how often an item is together with another one of a group.
+        stands: What stands for each group.
+    """
+
+    def __init__(self, state: ReviewState, samples: Ints, points: Floats) -> None:
+        self.state, self.samples, self.members = state, samples, state.members
+        self.held, self.of = state.held, bundles(state.words)
+        self.said = kept_apart(state.words, self.of)
+        self.stands = list(Draft(state).anchors().values())
+        self.near = near_groups(samples, self.members)
+        seen = self.near / np.maximum(self.near.sum(1, keepdims=True), 1e-9)
+        self.chances = (place_chances(points, self.members, np.asarray(state.confidence), self.held) + seen) / 2
+
+    def open(self, a: int, b: int) -> bool:
+        """Whether nothing that was said tells if two items belong together."""
+        return self.of[a] != self.of[b] and frozenset((self.of[a], self.of[b])) not in self.said
+
+    def which(self) -> Iterator[Question]:
+        """Which of three groups photos belong to that nobody settled; an answer corrects one that is elsewhere now."""
+        groups = list(self.members)
+        confidence, shown = self.state.confidence, self._unsettled()
+        for item, here in enumerate(self.state.groups):
+            if item in self.held or item in self.stands or self.state.known[item]:
+                continue
+            chances = self.chances[item] * (1 if here >= 0 else 1 - confidence[item])
+            places = [place for place, stands in enumerate(self.stands) if self.open(item, stands)]
+            places = sorted(places, key=lambda place: -chances[place])[:CHOICES]
+            other = next(
+                (shown[place] for place in places if shown[place] not in (-1, item) and self.open(item, shown[place])),
+                None,
+            )
+            if other is not None:
+                elsewhere = float(sum(chances[place] for place in places if groups[place] != here))
+                worth = math.sqrt(elsewhere * (1 - confidence[item] if here >= 0 else 1))
+                likely = float(chances[places[0]])
+                yield _question("which", item, other, likely, worth, [self.stands[place] for place in places])
+
+    def _unsettled(self) -> list[int]:
+        """An item of each group that nobody has settled, if possible what stands for it; -1 where there is none."""
+        free = ([item for item in items if item not in self.held] for items in self.members.values())
+        surest = (max(items, key=lambda item: self.state.confidence[item], default=-1) for items in free)
+        return [other if stands in self.held else stands for stands, other in zip(self.stands, surest, strict=True)]
+
+    def merges(self) -> Iterator[Question]:
+        """Whether two groups are one kind: if so, the smaller one is corrected."""
+        groups = list(self.members.values())
+        for i, a in enumerate(self.stands):
+            for j, b in enumerate(self.stands[:i]):
+                small, large = sorted((i, j), key=lambda place: len(groups[place]))
+                if self.open(a, b) and not {a, b} & self.held:
+                    seen, alike = self.near[groups[small], large].mean(), self.chances[groups[small], large].mean()
+                    chance = MERGE * float(min(seen, alike))
+                    yield _question("merge", b, a, chance, chance * len(groups[small]), [])
+
+    def halves(self, divide: Divide) -> Iterator[Question]:
+        """Whether the smaller half of a group is another kind: if so, it is corrected as far as it is doubtful."""
+        doubt = 1 - np.asarray(self.state.confidence)
+        mixed = sorted(self.members.values(), key=lambda items: -float(doubt[items].sum()))
+        for items in [items for items in mixed if len({self.of[item] for item in items}) > 2][:MOST_SPLIT]:
+            second = np.asarray(divide(items, 2)) == 1
+            parts = np.asarray(items)[second], np.asarray(items)[~second]
+            small, large = sorted(parts, key=len)
+            if len(small) < 2 or self.held.intersection(items):
+                continue
+            a, b = medoid(self.samples, small), medoid(self.samples, large)
+            same = float(np.mean([(self.samples[:, large] == self.samples[:, [item]]).mean() for item in small]))
+            if self.open(a, b):
+                yield _question("half", a, b, same, HALF * (1 - same) * float(doubt[small].sum()), small.tolist())
 
 
-def medoid(samples: NDArray[np.int64], members: NDArray[np.int64]) -> int:
+def _question(kind: str, a: int, b: int, chance: float, worth: float, items: list[int]) -> Question:
+    return Question(a, b, round(chance, 2), kind, round(worth, 2), items)
+
+
+def medoid(samples: Ints, members: Ints) -> int:
     """The item that is together with the others of its group most often; the first of equals."""
     total = np.zeros(len(members), dtype=np.int64)
     for sample in samples[:, members]:
@@ -127,23 +139,12 @@ def medoid(samples: NDArray[np.int64], members: NDArray[np.int64]) -> int:
     return int(members[np.argmax(total)])
 
 
-def _along(samples: NDArray[np.int64], item: int, members: NDArray[np.int64], centre: NDArray[np.float64]) -> int:
-    """How many of a group go with an item rather than with what stands for the group; itself among them."""
-    if not 0 < centre[item] < 1:
-        return 1
-    together = (samples[:, members] == samples[:, [item]]).mean(0)
-    return int((together > centre[members]).sum())
-
-
-def _varied(asked: Sequence[tuple[int, int, float]], groups: Sequence[int]) -> tuple[tuple[int, int, float], ...]:
-    """The best questions, no two groups in more than two of them: who skips one wants to see others."""
-    seen: Counter[frozenset[int]] = Counter()
-    kept = []
-    for a, b, probability in asked:
-        ends = frozenset(groups[item] if groups[item] >= 0 else -1 - item for item in (a, b))
+def _varied(asked: Sequence[Question], groups: Sequence[int]) -> list[Question]:
+    """The best questions, no two groups in more than two of a kind: who skips one wants to see others."""
+    seen, kept = Counter[tuple[str, frozenset[int]]](), list[Question]()
+    for one in asked:
+        ends = one.kind, frozenset(groups[item] if groups[item] >= 0 else -1 - item for item in (one.a, one.b))
         seen[ends] += 1
         if seen[ends] <= 2:
-            kept.append((a, b, probability))
-        if len(kept) == MOST:
-            break
-    return tuple(kept)
+            kept.append(one)
+    return kept[:MOST]

@@ -1,4 +1,8 @@
-"""Group the pool again under what was said, and take over what changes clearly: only items nobody has settled move."""
+"""What the saved pool says: groups again under what was said, of which what changes clearly is taken over, and splits.
+
+Only items that nobody has settled move, and none into a group with items that a person has left in it: they are
+offered beside it (`medi.review.offers`).
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,57 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from medi.discovery.result import DOUBTFUL_BELOW
-from medi.review.constraints import bundles
+from medi.core.arrays import Ints
+from medi.discover.result import DOUBTFUL_BELOW
+from medi.review.constraints import WHOLESALE, Word, bundles
 from medi.review.draft import Draft
-from medi.review.pool import Pool, Regrouped
+from medi.review.offers import offers
+from medi.review.togetherness import belonging
 
+if TYPE_CHECKING:
+    from medi.grouping.saved_pool import Regrouped, SavedPool
+
+_POOL = "pool.safetensors"
 CLEARLY = 0.05
 """How much more probable another group must be before an item moves: less is noise of the samples."""
 BY_ITSELF = 0.3
 """What a group without other items is worth to one that may leave it or begin it."""
 MOST_SAMPLES = 64
-_SETTLED = 1000
-"""Weight of an item that a person settled when new groups are recognised as old ones."""
+SETTLED = 1000
+"""Weight of an item that a person settled when groups are recognised among others."""
 
 
-def regroup(draft: Draft, pool: Pool) -> NDArray[np.int64]:
+def load_pool(model: Path) -> SavedPool | None:
+    """The pool saved in a folder model/; None where there is none."""
+    if not (model / _POOL).is_file():
+        return None
+    from medi.grouping.saved_pool import SavedPool  # takes seconds to import, and much of a review needs no pool
+
+    return SavedPool.load(model)
+
+
+def regroup(draft: Draft, pool: SavedPool) -> Ints:
     """Group again and change the draft; what it was about stays exactly as said. Returns samples, few enough."""
-    found = sampled(draft, pool)
+    found = _found(draft, pool)
     adopt(draft, found)
-    return thinned(found.samples)
+    samples = thinned(found.samples)
+    draft.offers = offers(draft, samples, pool.names)
+    return samples
 
 
-def sampled(draft: Draft, pool: Pool) -> Regrouped:
+def sampled(draft: Draft, pool: SavedPool) -> Ints:
+    """Samples of groupings under what was said, few enough."""
+    return thinned(_found(draft, pool).samples)
+
+
+def _found(draft: Draft, pool: SavedPool) -> Regrouped:
     """Group a pool under what was said; of classes that it does not know, all it is told is that they are no group."""
     links, names = draft.links(), set(pool.names)
     known = {item: name for item, name in links.known.items() if name in names}
@@ -40,9 +68,23 @@ def sampled(draft: Draft, pool: Pool) -> Regrouped:
     return pool.regroup(links, np.array(draft.groups, dtype=np.int64))
 
 
-def thinned(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+def thinned(samples: Ints) -> Ints:
     """At most as many samples as an answer within a moment allows, evenly from all of them."""
     return samples[:: max(1, math.ceil(len(samples) / MOST_SAMPLES))]
+
+
+def divided(items: Sequence[int], count: int, pool: SavedPool, words: Sequence[Word]) -> list[list[int]]:
+    """A group in so many parts, the largest first."""
+    labels = dict(zip(items, map(int, pool.split(items, count)), strict=True))
+    of = bundles(word for word in words if word.why not in WHOLESALE)
+    votes: dict[int, Counter[int]] = defaultdict(Counter)
+    for item in items:
+        votes[of[item]][labels[item]] += 1
+    kept = {item: votes[of[item]].most_common(1)[0][0] for item in items}
+    if len(set(kept.values())) == count:  # where all of them can be had, photos said to be together stay so
+        labels = kept
+    found = [[item for item in items if labels[item] == label] for label in sorted(set(labels.values()))]
+    return sorted(found, key=lambda part: (-len(part), part[0]))
 
 
 def adopt(draft: Draft, found: Regrouped) -> None:
@@ -50,8 +92,8 @@ def adopt(draft: Draft, found: Regrouped) -> None:
 
     Items that a person put somewhere stay there. Items that were only said to be the same move together or not at all.
     """
-    held, placed, of = draft.held(), _placed(draft), bundles(draft.words)
-    number = recognise(draft, found.labels, held)
+    placed, of, owned = _placed(draft), bundles(draft.words), {draft.groups[item] for item in draft.held}
+    number = recognise(draft, found.labels)
     shown, wanted = np.array(draft.groups), np.array([number.get(label, -1) for label in found.labels])
     samples = thinned(found.samples)
     now = belonging(samples, shown)
@@ -63,8 +105,8 @@ def adopt(draft: Draft, found: Regrouped) -> None:
     units: dict[int, list[int]] = defaultdict(list)
     for item in range(len(shown)):
         if item not in placed:
-            units[of.get(item, -1 - item)].append(item)
-        elif draft.confidence[item] < 1 and wanted[item] == shown[item]:
+            units[of[item]].append(item)
+        elif item not in draft.claimed and draft.confidence[item] < 1 and wanted[item] == shown[item]:
             draft.confidence[item] = _rounded(found.confidence[item])
     for unit in units.values():
         first = unit[0]
@@ -75,6 +117,10 @@ def adopt(draft: Draft, found: Regrouped) -> None:
             place = -1, name
         elif kind == "alone" and (here >= 0 or draft.known[first]):
             moves, place = sure >= DOUBTFUL_BELOW and len(unit) == 1, (-1, "")
+        elif kind == "novel" and there != here and there in owned:
+            moves, place = False, (here, "")
+            sure = 1 - _tie(samples, unit, wanted == there) if here < 0 else sure
+            now[unit] = 1 if here < 0 else now[unit]
         elif kind == "novel" and there != here:
             gain = _tie(samples, unit, wanted == there) - _tie(samples, unit, shown == here)
             moves, place = here < 0 or gain >= CLEARLY, (there, "")
@@ -90,16 +136,12 @@ def adopt(draft: Draft, found: Regrouped) -> None:
 
 def _placed(draft: Draft) -> set[int]:
     """Items that stay where they are: a person put them there, or they belong together with one that was put."""
-    stands = draft.anchors()
-    put = draft.aside | draft.marked | draft.touched | {stands[group] for group in draft.names if group in stands}
-    put |= {item for item, group in enumerate(draft.groups) if group >= 0 and draft.confidence[item] == 1}
-    put |= {item for word in draft.words if word.same and word.why != "answer" for item in (word.a, word.b)}
-    of = bundles(draft.words)
-    roots = {of[item] for item in put if item in of}
+    put, of = draft.held | draft.touched, bundles(draft.words)
+    roots = {of[item] for item in put}
     return put | {item for item, root in of.items() if root in roots}
 
 
-def _tie(samples: NDArray[np.int64], unit: Sequence[int], members: NDArray[np.bool_]) -> float:
+def _tie(samples: Ints, unit: Sequence[int], members: NDArray[np.bool_]) -> float:
     """How probable it is that items which are together belong to a group's other items."""
     others = members.copy()
     others[list(unit)] = False
@@ -108,19 +150,23 @@ def _tie(samples: NDArray[np.int64], unit: Sequence[int], members: NDArray[np.bo
     return float((samples[:, others] == samples[:, [unit[0]]]).mean())
 
 
-def recognise(draft: Draft, labels: Sequence[int], held: set[int]) -> dict[int, int]:
+def recognise(draft: Draft, labels: Sequence[int]) -> dict[int, int]:
     """Which group each label is: the one that shares most with it, settled items above all; else a new one."""
-    overlap: Counter[tuple[int, int]] = Counter()
-    for item, (label, group) in enumerate(zip(labels, draft.groups, strict=True)):
-        if label >= 0 and group >= 0:
-            overlap[label, group] += _SETTLED if item in held else 1
+    held, overlap = draft.held, Counter[tuple[int, int]]()
+    for item, pair in enumerate(zip(labels, draft.groups, strict=True)):
+        overlap[pair] += SETTLED if item in held else 1
     found = sorted({label for label in labels if label >= 0})
-    groups = sorted({group for group in draft.groups if group >= 0})
-    table = np.array([[overlap[label, group] for group in groups] for label in found]).reshape(len(found), len(groups))
-    rows, columns = linear_sum_assignment(-table)
-    number = {found[r]: groups[c] for r, c in zip(rows, columns, strict=True) if table[r, c]}
+    number = matched(overlap, found, sorted({group for group in draft.groups if group >= 0}))
     new = (label for label in found if label not in number)
     return number | {label: draft.next_group + count for count, label in enumerate(new)}
+
+
+def matched(overlap: Mapping[tuple[int, int], int], left: Sequence[int], right: Sequence[int]) -> dict[int, int]:
+    """Some numbers paired with others so that most is shared; one that shares nothing with its other has none."""
+    table = np.array([[overlap.get((one, other), 0) for other in right] for one in left])
+    table = table.reshape(len(left), len(right))
+    rows, columns = linear_sum_assignment(-table)
+    return {left[r]: right[c] for r, c in zip(rows.tolist(), columns.tolist(), strict=True) if table[r, c]}
 
 
 def _number_new(draft: Draft) -> None:
@@ -130,38 +176,6 @@ def _number_new(draft: Draft) -> None:
     draft.groups = [number.get(group, group) for group in draft.groups]
 
 
-def belonging(samples: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n,): how probable it is that an item is together with another one of its group; 0 for items in none."""
-    total = np.zeros(len(groups))
-    inside = np.flatnonzero(groups >= 0)
-    if not len(samples) or not len(inside):
-        return total
-    _, group = np.unique(groups[inside], return_inverse=True)
-    others = np.maximum(np.bincount(group)[group] - 1, 1)
-    for sample in samples:
-        _, label = np.unique(sample[inside], return_inverse=True)
-        _, pair, count = np.unique(label * (group.max() + 1) + group, return_inverse=True, return_counts=True)
-        total[inside] += (count[pair] - 1) / others
-    total /= len(samples)
-    alone = inside[np.bincount(group)[group] == 1]
-    total[alone] = 1.0
-    return total
-
-
-def moved_items(draft: Draft, direct: Mapping[int, tuple[int, str]]) -> list[int]:
-    """Items that grouping again moved, beyond the places that the action itself gave them."""
-    return [item for item, place in enumerate(zip(draft.groups, draft.known, strict=True)) if place != direct[item]]
-
-
 def _rounded(value: float) -> float:
     """Two digits: more would be noise, and journals full of it; only a person is entirely sure."""
     return round(min(0.99, max(0.0, float(value))), 2)
-
-
-def belonging_to(samples: NDArray[np.int64], members: Sequence[int]) -> NDArray[np.float64]:
-    """(n,): how probable it is that an item is together with one of some others."""
-    total = np.zeros(samples.shape[1])
-    for sample in samples:
-        labels, label = np.unique(sample, return_inverse=True)
-        total += np.bincount(label[list(members)], minlength=len(labels))[label] / len(members)
-    return total / max(len(samples), 1)

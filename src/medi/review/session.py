@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from medi.errors import InputError
+from medi.core.arrays import Ints
+from medi.core.errors import InputError
+from medi.core.files import only_process
+from medi.discover.output import move_results
+from medi.discover.transfer import settle, transferring
 from medi.review import accept as accepting
-from medi.review.actions import ACTIONS, split_parts
-from medi.review.constraints import bundles, in_words
+from medi.review.acceptance import accept
+from medi.review.actions import ACTIONS, RefusedError, Setting, group_of, items_of, split_parts, whole
+from medi.review.constraints import bundles, in_words, kept_apart
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
-from medi.review.pool import Pool, load_pool
+from medi.review.history import REDO, UNDO, History
+from medi.review.places import place_chances
 from medi.review.questions import questions
-from medi.review.regrouping import belonging_to, moved_items, regroup, sampled, thinned
-from medi.review.requests import RefusedError, group_of, whole
-from medi.review.setting import Setting, call_group, photos
-from medi.review.shown import shown
-from medi.review.state import REDO, UNDO, History, State, effect
-from medi.runtime.files import append_to_journal, only_process, read_journal
+from medi.review.regrouping import load_pool, regroup, sampled
+from medi.review.state import Question, ReviewState, shown
+from medi.review.togetherness import belonging_to, near_groups, near_known
+
+if TYPE_CHECKING:
+    from medi.grouping.saved_pool import SavedPool
 
 LIVE = 2_000
 """Photos up to which the pool is grouped again after every action; with more, when a person asks for it."""
 LIKELY = 0.25
 """Probability from which on a photo outside a group is offered when the group is checked."""
 ACCEPT, REGROUP = "accept", "regroup"
-OWN = "discovery"
-"""The key of a line that holds the digest of the discovery that it belongs to."""
 
 
 class StaleError(Exception):
@@ -44,7 +45,7 @@ class StaleError(Exception):
 class Review:
     """The review of one discovery; safe to use from several threads."""
 
-    def __init__(self, folder: Folder, pool: Pool | None) -> None:
+    def __init__(self, folder: Folder, pool: SavedPool | None) -> None:
         if pool is not None and len(pool) != len(folder.start):
             raise InputError(
                 f"{folder.model} holds {len(pool)} photos, but clusters.csv {len(folder.start)}: discover again."
@@ -52,15 +53,20 @@ class Review:
         self.folder, self.pool = folder, pool
         names = dict.fromkeys((*(pool.names if pool else ()), *folder.class_names))
         self.setting = Setting(folder.start.paths, tuple(names), pool)
-        self.history = read_history(folder)
-        self._lock = Lock()
-        self._samples: tuple[State, NDArray[np.int64]] | None = None
-        self._asked: dict[int, tuple[tuple[int, int, float], ...]] = {}
+        self.history = History(folder)
+        self.lock = RLock()
+        self._samples: tuple[ReviewState, Ints] | None = None
+        self._asked: dict[int, list[Question]] = {}
 
     @property
     def live(self) -> bool:
         """Whether the pool is grouped again after every action."""
         return self.pool is not None and len(self.pool) <= LIVE
+
+    def check(self) -> None:
+        """Refuse to go on where another program changed the journal."""
+        with self.lock:
+            self.history.journal.check()
 
     def act(self, request: Mapping[str, Any]) -> None:
         """Do what a request says; it is on the disk when this returns.
@@ -70,7 +76,7 @@ class Review:
             StaleError: Its seq is not the present one.
         """
         seq, action = whole(request.get("seq"), "seq"), request.get("action")
-        with self._lock:
+        with self.lock:
             if seq != self.history.seq:
                 raise StaleError
             if not isinstance(action, str) or action not in (*ACTIONS, UNDO, REDO, ACCEPT, REGROUP):
@@ -81,30 +87,24 @@ class Review:
                 groups = request.get("groups")
                 if groups is not None and not isinstance(groups, list):
                     raise RefusedError("“groups” must be a list of groups; leave it out for all that have a name.")
-                self._accept(groups, self.folder.known, move=False)
+                accept(self, groups, self.folder.known, doubtful=request.get("doubtful") is True)
             else:
                 self._change(action, request)
 
-    def accept(self, groups: Sequence[int] | None, into: Path, *, move: bool) -> accepting.Accepted:
-        """Make named groups known classes: all that have a name, or some."""
-        with self._lock:
-            return self._accept(groups, into, move=move)
-
     def state(self) -> dict[str, Any]:
         """As `GET /api/state` answers."""
-        with self._lock:
-            state = self.history.state
-            return shown(state, self.folder.start, self.history.seq, self._questions(state))
+        with self.lock:
+            return shown(self.history.state, self.folder.start, self.history.seq, self._questions())
 
     @property
     def steps(self) -> tuple[str, str]:
-        """The actions that undo and redo would take; empty where there is none."""
-        done, undone = self.history.done, self.history.undone
-        return str(done[-1]["action"]) if done else "", str(undone[-1]["action"]) if undone else ""
+        """What undo and redo would take back and do again, in words; empty where there is nothing."""
+        last, next_one = ([_text_of(line) for line in lines[-1:]] for lines in (self.history.done, self.history.undone))
+        return "".join(last), "".join(next_one)
 
     def recent(self, count: int = 50) -> list[dict[str, Any]]:
         """The last actions in force, the latest first."""
-        with self._lock:
+        with self.lock:
             return [
                 {"seq": line["seq"], "at": line["at"], "action": line["action"], "text": _text_of(line)}
                 for line in reversed(self.history.done[-count:])
@@ -112,173 +112,144 @@ class Review:
 
     def preview_split(self, group: Any, parts: Any) -> list[list[int]]:
         """The items of each part that a split would make."""
-        with self._lock:
+        with self.lock:
             draft = Draft(self.history.state)
             return split_parts(draft, group_of(group, draft), parts, self.setting)
 
     def candidates(self, group: Any) -> list[int]:
         """Items to confirm in a group, the likeliest first: its own, then others that may belong to it."""
-        with self._lock:
+        with self.lock:
             state = self.history.state
-            draft = Draft(state)
-            number = group_of(group, draft)
-            own = [item for item in state.members[number] if state.confidence[item] < 1]
+            members = state.members[group_of(group, Draft(state))]
+            own = [item for item in members if state.confidence[item] < 1]
             own.sort(key=lambda item: -state.confidence[item])
-            samples = self._samples_of(state)
+            samples = self._present_samples()
             if samples is None:
                 return own
-            anchors = set(state.members[number])
-            likely = belonging_to(samples, sorted(anchors))
+            likely = belonging_to(samples, members)
             of = bundles(state.words)
-            here = {of.get(item, item) for item in anchors}
-            pairs = [(of.get(w.a, w.a), of.get(w.b, w.b)) for w in state.words if not w.same]
-            apart = {b if a in here else a for a, b in pairs if a in here or b in here}
+            here = {of[item] for item in members}
+            apart = {end for ends in kept_apart(state.words, of) if ends & here for end in ends - here}
+            left_out = state.held.union(members)
             others = [
                 item
                 for item in np.argsort(-likely, kind="stable").tolist()
-                if item not in anchors
-                and item not in state.held
-                and of.get(item, item) not in apart
-                and likely[item] >= LIKELY
+                if item not in left_out and of[item] not in apart and likely[item] >= LIKELY
             ]
             return own + others
 
+    def likely_places(self, items: Any) -> list[dict[str, Any]]:
+        """Groups and known classes, those that some photos most probably belong to first."""
+        with self.lock:
+            state = self.history.state
+            chosen = items_of({"items": items}, Draft(state))
+            samples, members = self._present_samples(), state.members
+            if samples is None or self.pool is None:
+                return []
+            shares = near_known(samples, len(self.pool.names))[chosen]
+            places = [
+                {"known": name, "probability": p}
+                for name, p in zip(self.pool.names, shares.mean(0).round(2).tolist(), strict=True)
+            ]
+            if members:
+                alike = place_chances(self.pool.points, members, np.asarray(state.confidence), state.held)[chosen]
+                seen = near_groups(samples, members)[chosen]
+                near = ((alike * (1 - shares.sum(1, keepdims=True)) + seen) / 2).mean(0).round(2).tolist()
+                places += [{"group": group, "probability": p} for group, p in zip(members, near, strict=True)]
+            return sorted(places, key=lambda place: -place["probability"])
+
     def _change(self, action: str, request: Mapping[str, Any]) -> None:
-        before = self.history.state
-        draft = Draft(before)
+        draft = Draft(self.history.state)
         arguments: dict[str, Any] = {}
-        text = "Looked at everything again."
+        draft.note = {"text": "Looked at everything again."}
         if action != REGROUP:
             do, keys = ACTIONS[action]
             arguments = {key: request[key] for key in keys if key in request}
-            if arguments.pop("override", None) is True:
-                arguments["override"] = True
-            text = do(draft, arguments, self.setting)
+            if arguments.get("override") is not True:
+                arguments.pop("override", None)
+            draft.note = {"text": do(draft, arguments, self.setting)}
         elif self.pool is None:
             raise RefusedError("This discovery has no saved pool to look at again: discover again.")
-        note: dict[str, Any] = {"text": text}
         if draft.overruled:
             said = dict.fromkeys(in_words(word, self.setting.call) for word in draft.overruled)
-            note["overruled"] = [f"This overrules that {one}." for one in said][:5]
-        asked = None
+            draft.note["overruled"] = [f"This overrules that {one}." for one in said][:5]
+        samples = None
         if self.pool is not None and (self.live or action == REGROUP):
-            direct = dict(enumerate(zip(draft.groups, draft.known, strict=True)))
+            direct = draft.places
             samples = regroup(draft, self.pool)
-            if moved := moved_items(draft, direct):
-                note["moved"] = moved
-                note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
-            settled = frozenset(draft.aside | draft.marked)
-            asked = questions(samples, draft.groups, draft.words, settled, draft.confidence, self.pool.split)
-        elif before.questions:
-            asked = _still_open(before.questions, draft)
-        after = draft.finish(asked, note)
-        self._write({"action": action, **arguments, "effect": effect(before, after)})
-        if self.pool is not None and (self.live or action == REGROUP):
+            if moved := [item for item, place in enumerate(draft.places) if place != direct[item]]:
+                draft.note["moved"] = moved
+                draft.note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
+            draft.questions = questions(draft, samples, self.pool.points, self.pool.split)
+        else:
+            draft.questions = _still_open(draft) if draft.questions else None
+        self.history.write({"action": action, **arguments, "effect": draft.effect()})
+        if samples is not None:
             self._samples = self.history.state, samples
 
     def _why(self, draft: Draft, moved: Sequence[int], about: set[int]) -> str:
-        """What grouping again moved: where the photos are now that the action was about, and how many others."""
-        lines = []
-        for item in moved:
-            if item in about and len(about) == 1:
-                place = call_group(draft, draft.groups[item]) if draft.groups[item] >= 0 else draft.known[item]
-                lines.append(f"It is now in {place}." if place else "It is now on its own.")
-        others = [item for item in moved if item not in about or len(about) > 1]
-        if others:
-            lines.append(f"{photos(others, self.setting)} moved because of what you said.")
+        """What grouping again moved: where the photo is now that the action was about, and how many others."""
+        lines, only = [], about.intersection(moved) if len(about) == 1 else set[int]()
+        for item in only:
+            place = draft.call(draft.groups[item]) if draft.groups[item] >= 0 else draft.known[item]
+            lines.append(f"It is now in {place}." if place else "It is now on its own.")
+        if others := [item for item in moved if item not in only]:
+            lines.append(f"{self.setting.call_all(others)} moved because of what you said.")
         return " ".join(lines)
 
     def _step(self, action: str) -> None:
         lines = self.history.done if action == UNDO else self.history.undone
         if not lines:
             raise RefusedError(f"There is nothing to {action}.")
-        if lines[-1]["action"] == ACCEPT:
-            (accepting.withdraw if action == UNDO else accepting.repeat)(self.folder, lines[-1]["files"])
-        accepted = lines[-1]["action"] == ACCEPT
-        self._write({"action": action, "of": lines[-1]["seq"]})
-        if accepted:
-            accepting.write_list(self.folder, self.history)
+        line = lines[-1]
+        step = {"action": action, "of": line["seq"]}
+        if line["action"] == ACCEPT:
+            plan = accepting.withdrawal if action == UNDO else accepting.acceptance
+            with transferring(self.folder.path, plan(self.folder, self.history, line)):
+                self.history.write(step)
+        else:
+            self.history.write(step)
 
-    def _accept(self, groups: Sequence[Any] | None, into: Path, *, move: bool) -> accepting.Accepted:
-        before = self.history.state
-        chosen = sorted(before.names) if groups is None else [group_of(group, Draft(before)) for group in groups]
-        for group in chosen:
-            if group not in before.names:
-                raise RefusedError(f"Group {group} has no name: name it first.")
-        names = {item: before.names[group] for group in chosen for item in before.members[group]}
-        if groups is None:
-            names |= {item: before.known[item] for item in before.marked}
-        names = {item: name for item, name in names.items() if before.accepted.get(item) != name}
-        if not names:
-            raise RefusedError("There is nothing new to accept: name a group first.")
-        done = accepting.accept(self.folder, names, into, move=move)
-        text = f"Accepted {photos(list(names), self.setting)} into {into}."
-        accepted = {**before.accepted, **names}
-        after = replace(before, accepted=accepted, questions=self._questions(before), note={"text": text})
-        self._write(
-            {
-                "action": ACCEPT,
-                "groups": {str(group): before.names[group] for group in chosen},
-                "into": str(into.absolute()),
-                "files": [list(file) for file in done.files],
-                "effect": effect(before, after),
-            }
-        )
-        accepting.write_list(self.folder, self.history)
-        return done
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        """Number a line, write it to the disk, and only then take it."""
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        whole_line = {"seq": self.history.seq + 1, "at": at, **line, OWN: self.folder.start.digest}
-        append_to_journal(self.folder.journal, whole_line)
-        self.history.add(whole_line)
-
-    def _samples_of(self, state: State) -> NDArray[np.int64] | None:
-        """Samples under what was said up to a state; they are drawn again where they are not at hand.
+    def _present_samples(self) -> Ints | None:
+        """Samples under what was said up to now; they are drawn again where they are not at hand.
 
         Of a pool that is too large for that, the last ones; None where there are none.
         """
+        state = self.history.state
         if self.pool is None or not self.live:
             return self._samples[1] if self._samples else None
         if self._samples is None or self._samples[0] is not state:
-            self._samples = state, thinned(sampled(Draft(state), self.pool).samples)
+            self._samples = state, sampled(Draft(state), self.pool)
         return self._samples[1]
 
-    def _questions(self, state: State) -> tuple[tuple[int, int, float], ...]:
+    def _questions(self) -> list[Question]:
+        state = self.history.state
         if state.questions is not None or not self.live:
-            return state.questions or ()
+            return state.questions or []
         # Before the first action, and after actions without the pool, the journal has none.
         key = self.history.done[-1]["seq"] if self.history.done else 0
         if key not in self._asked:
-            samples = self._samples_of(state)
-            settled = state.aside | state.marked
+            samples = self._present_samples()
             if samples is None or self.pool is None:
-                return ()
-            self._asked[key] = questions(samples, state.groups, state.words, settled, state.confidence, self.pool.split)
+                return []
+            self._asked[key] = questions(state, samples, self.pool.points, self.pool.split)
         return self._asked[key]
 
 
-def read_history(folder: Folder) -> History:
-    """What the journal of a discovery says so far."""
-    lines = read_journal(folder.journal)
-    for line in lines:
-        if line.get(OWN) != folder.start.digest:
-            raise InputError(
-                f"{folder.journal} belongs to another discovery than the clusters.csv beside it: move it away."
-            )
-    return History(folder.start, lines, str(folder.journal))
-
-
 @contextmanager
-def opened(path: Path, *, learning: bool = True) -> Iterator[Review]:
+def opened(path: Path, command: str, *, learning: bool = True) -> Iterator[Review]:
     """The review of the discovery in a folder, which no other process may use meanwhile.
 
     Without `learning` the pool is not loaded, and what is done changes nothing else.
     """
-    folder = read_folder(path)
-    with only_process(path):
-        yield Review(folder, load_pool(folder.model) if learning else None)
+    read_folder(path)
+    with only_process(path, command):
+        settle(path)
+        move_results(path)
+        folder = read_folder(path)
+        review = Review(folder, load_pool(folder.model) if learning else None)
+        accepting.check_list(folder, review.history)
+        yield review
 
 
 def _text_of(line: Mapping[str, Any]) -> str:
@@ -286,8 +257,8 @@ def _text_of(line: Mapping[str, Any]) -> str:
     return str(note.get("text", line["action"]))
 
 
-def _still_open(asked: Sequence[tuple[int, int, float]], draft: Draft) -> tuple[tuple[int, int, float], ...]:
+def _still_open(draft: Draft) -> list[Question]:
     """Questions that nothing said since has answered."""
-    said = {frozenset((word.a, word.b)) for word in draft.words}
-    gone = draft.aside | draft.marked
-    return tuple((a, b, p) for a, b, p in asked if frozenset((a, b)) not in said and not {a, b} & gone)
+    said, gone = {frozenset((word.a, word.b)) for word in draft.words}, draft.held
+    asked = draft.questions or []
+    return [one for one in asked if frozenset((one.a, one.b)) not in said and not {one.a, one.b} & gone]

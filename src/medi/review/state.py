@@ -1,28 +1,115 @@
 """The state of a review: a pure function of `clusters.csv` and the lines of `review.jsonl`.
 
 A line holds an action, its arguments, and under "effect" everything that it changed, so that replaying needs neither
-the pool nor luck, and undoing is replaying without it.
+the pool nor luck, and undoing is replaying without it. A field of the state is declared here, with how lines hold it;
+`shown` says what of it a page gets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import takewhile
+from typing import Any, NamedTuple
 
-from medi.discovery.result import Kind
-from medi.errors import InputError
+from medi.grouping.engine import Kind
 from medi.review.constraints import Word
 from medi.review.discovery_folder import Start
 
-UNDO, REDO = "undo", "redo"
+
+class Question(NamedTuple):
+    """A question about photos that nobody has settled.
+
+    Attributes:
+        a: The photo in question; of a merge or a half, what stands for it.
+        b: What it is compared with.
+        probability: That both belong together.
+        kind: "which" group is a photo of, "merge" two groups, is a "half" another kind.
+        worth: Photos that the answer is expected to correct.
+        items: Which: what stands for each group that it may be of, the likeliest first; half: its photos.
+    """
+
+    a: int
+    b: int
+    probability: float
+    kind: str = "which"
+    worth: float = 0.0
+    items: Sequence[int] = ()
 
 
-@dataclass(frozen=True)
-class State:
+class Offer(NamedTuple):
+    """Photos that may belong somewhere else; a person takes the offer, or leaves it.
+
+    Attributes:
+        beside: The group that it is shown beside.
+        items: The photos.
+        group: The group that they may belong to; -1 where it is a known class.
+        known: That class; empty where it is a group.
+    """
+
+    beside: int
+    items: list[int]
+    group: int
+    known: str
+
+
+class Form(NamedTuple):
+    """How lines hold a field of the state.
+
+    Attributes:
+        write: From the field before and after, to JSON.
+        read: From the field before, and that JSON, to the field after.
+    """
+
+    write: Callable[[Any, Any], Any]
+    read: Callable[[Any, Any], Any]
+
+
+def _write_items(before: Sequence[Any], after: Sequence[Any]) -> list[list[Any]]:
+    return [[item, new] for item, (old, new) in enumerate(zip(before, after, strict=True)) if new != old]
+
+
+def _read_items(before: Sequence[Any], written: Any) -> list[Any]:
+    after = list(before)
+    for item, value in written:
+        after[item] = value
+    return after
+
+
+def _write_words(before: Sequence[Word], after: Sequence[Word]) -> list[Any]:
+    """How many of the earlier words still stand, and those that follow."""
+    kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return [kept, [[int(word.same), *word[1:]] for word in after[kept:]]]
+
+
+def _read_words(before: Sequence[Word], written: Any) -> list[Word]:
+    kept, more = written
+    return [*before[:kept], *(Word(bool(same), a, b, why) for same, a, b, why in more)]
+
+
+def _form(write: Callable[[Any, Any], Any], read: Callable[[Any, Any], Any]) -> dict[str, Form]:
+    return {"form": Form(write, read)}
+
+
+_BY_ITEM = _form(_write_items, _read_items)
+_BY_NUMBER = _form(
+    lambda _, after: {str(number): name for number, name in sorted(after.items())},
+    lambda _, written: {int(number): name for number, name in written.items()},
+)
+_WORDS = _form(_write_words, _read_words)
+_ITEMS = _form(lambda _, after: sorted(after), lambda _, written: set(written))
+_PAIRS = _form(lambda _, after: [list(pair) for pair in sorted(after)], lambda _, written: set(map(tuple, written)))
+_QUESTIONS = _form(lambda _, after: list(map(list, after)), lambda _, written: [Question(*row) for row in written])
+_OFFERS = _form(lambda _, after: list(map(list, after)), lambda _, written: [Offer(*row) for row in written])
+_AS_IT_IS = _form(lambda _, after: after, lambda _, written: written)
+
+
+@dataclass
+class ReviewState:
     """Where every photo is, and what a person said.
+
+    Parts of it are shared between states: who changes one takes a copy, which is a `Draft`.
 
     Attributes:
         groups: Group of each item; -1 where it is in none.
@@ -30,38 +117,48 @@ class State:
         confidence: 0 to 1.
         names: Of groups that have one.
         words: What was said of pairs of items.
+        claimed: Items that a person saw in their group and left there: they stay.
         aside: Items that were set aside: they stay alone.
         marked: Items that a person marked as a known class.
         refused: Items, each with the known class that a person said it is not.
         accepted: The class that an item was accepted into, by item.
         next_group: The number of the next new group.
         questions: Pairs worth asking about, the best first; None where they have not been looked for.
+        offers: Beside groups that a person has looked at.
         note: What the last action did, in words.
     """
 
-    groups: tuple[int, ...]
-    known: tuple[str, ...]
-    confidence: tuple[float, ...]
-    names: Mapping[int, str] = field(default_factory=dict)
-    words: tuple[Word, ...] = ()
-    aside: frozenset[int] = frozenset()
-    marked: frozenset[int] = frozenset()
-    refused: frozenset[tuple[int, str]] = frozenset()
-    accepted: Mapping[int, str] = field(default_factory=dict)
-    next_group: int = 0
-    questions: tuple[tuple[int, int, float], ...] | None = None
-    note: Mapping[str, Any] = field(default_factory=dict)
+    groups: list[int]
+    known: list[str]
+    confidence: list[float] = field(metadata=_BY_ITEM)
+    names: dict[int, str] = field(default_factory=dict, metadata=_BY_NUMBER)
+    words: list[Word] = field(default_factory=list, metadata=_WORDS)
+    claimed: set[int] = field(default_factory=set, metadata=_ITEMS)
+    aside: set[int] = field(default_factory=set, metadata=_ITEMS)
+    marked: set[int] = field(default_factory=set, metadata=_ITEMS)
+    refused: set[tuple[int, str]] = field(default_factory=set, metadata=_PAIRS)
+    accepted: dict[int, str] = field(default_factory=dict, metadata=_BY_NUMBER)
+    next_group: int = field(default=0, metadata=_AS_IT_IS)
+    questions: list[Question] | None = field(default=None, metadata=_QUESTIONS)
+    offers: list[Offer] = field(default_factory=list, metadata=_OFFERS)
+    note: dict[str, Any] = field(default_factory=dict, metadata=_AS_IT_IS)
 
     @classmethod
-    def of(cls, start: Start) -> State:
+    def of(cls, start: Start) -> ReviewState:
         """As `clusters.csv` has it."""
-        return cls(start.groups, start.known, start.confidence, next_group=max(start.groups, default=-1) + 1)
+        next_group = max(start.groups, default=-1) + 1
+        return ReviewState(list(start.groups), list(start.known), list(start.confidence), next_group=next_group)
 
     def kind(self, item: int) -> Kind:
         """In a group, of a known class, or neither."""
         return "novel" if self.groups[item] >= 0 else "known" if self.known[item] else "alone"
 
-    @cached_property
+    @property
+    def places(self) -> list[tuple[int, str]]:
+        """Group and known class of each item."""
+        return list(zip(self.groups, self.known, strict=True))
+
+    @property
     def members(self) -> dict[int, list[int]]:
         """Items of each group, by number."""
         found: dict[int, list[int]] = defaultdict(list)
@@ -70,156 +167,87 @@ class State:
                 found[group].append(item)
         return dict(sorted(found.items()))
 
-    @cached_property
-    def held(self) -> frozenset[int]:
-        """Items whose place a person settled: grouping again leaves them alone."""
-        return self.aside | self.marked | frozenset(i for word in self.words if word.same for i in (word.a, word.b))
+    @property
+    def settled(self) -> set[int]:
+        """Items that a person put in no group."""
+        return self.aside | self.marked
+
+    @property
+    def held(self) -> set[int]:
+        """Items whose place a person settled: grouping again leaves them alone, and nothing is asked about them.
+
+        Journals of 0.2.0 have no claims, only what was said to belong together.
+        """
+        said = (word for word in self.words if word.same and word.why != "answer")
+        return self.settled | self.claimed | {item for word in said for item in (word.a, word.b)}
 
 
-def effect(before: State, after: State) -> dict[str, Any]:
+def effect(before: ReviewState, after: ReviewState) -> dict[str, Any]:
     """Everything that differs, as JSON can hold it; `apply` turns it back."""
-    changed: dict[str, Any] = {}
-    places = [
-        [i, *new]
-        for i, (new, old) in enumerate(
-            zip(zip(after.groups, after.known, strict=True), zip(before.groups, before.known, strict=True), strict=True)
-        )
-        if new != old
-    ]
-    sure = [
-        [i, new] for i, (new, old) in enumerate(zip(after.confidence, before.confidence, strict=True)) if new != old
-    ]
-    if places:
-        changed["places"] = places
-    if sure:
-        changed["confidence"] = sure
-    if after.names != before.names:
-        changed["names"] = {str(group): name for group, name in sorted(after.names.items())}
-    if after.words != before.words:
-        kept = sum(1 for _ in _common(before.words, after.words))
-        changed["words"] = [kept, [[int(w.same), w.a, w.b, w.why] for w in after.words[kept:]]]
-    if after.aside != before.aside:
-        changed["aside"] = sorted(after.aside)
-    if after.marked != before.marked:
-        changed["marked"] = sorted(after.marked)
-    if after.refused != before.refused:
-        changed["refused"] = [list(pair) for pair in sorted(after.refused)]
-    if after.accepted != before.accepted:
-        changed["accepted"] = {str(item): name for item, name in sorted(after.accepted.items())}
-    if after.next_group != before.next_group:
-        changed["next_group"] = after.next_group
-    if after.questions is not None:
-        changed["questions"] = [list(question) for question in after.questions]
-    if after.note:
-        changed["note"] = dict(after.note)
+    before, changed = _begun(before), dict[str, Any]()
+    if places := _write_items(before.places, after.places):
+        changed["places"] = [[item, group, known] for item, (group, known) in places]
+    for name, form in _forms():
+        old, new = getattr(before, name), getattr(after, name)
+        if new != old:
+            changed[name] = form.write(old, new)
     return changed
 
 
-def apply(state: State, changed: Mapping[str, Any]) -> State:
+def apply(state: ReviewState, changed: Mapping[str, Any]) -> ReviewState:
     """The state after an effect."""
-    groups, known, confidence = state.groups, state.known, state.confidence
-    if places := changed.get("places"):
-        new_groups, new_known = list(groups), list(known)
-        for item, group, name in places:
-            new_groups[item], new_known[item] = int(group), str(name)
-        groups, known = tuple(new_groups), tuple(new_known)
-    if sure := changed.get("confidence"):
-        new_confidence = list(confidence)
-        for item, value in sure:
-            new_confidence[item] = float(value)
-        confidence = tuple(new_confidence)
-    words = state.words
-    if "words" in changed:
-        kept, more = changed["words"]
-        words = words[:kept] + tuple(Word(bool(same), a, b, why) for same, a, b, why in more)
-    questions = changed.get("questions")
-    return replace(
-        state,
-        groups=groups,
-        known=known,
-        confidence=confidence,
-        names={int(g): n for g, n in changed["names"].items()} if "names" in changed else state.names,
-        words=words,
-        aside=frozenset(changed["aside"]) if "aside" in changed else state.aside,
-        marked=frozenset(changed["marked"]) if "marked" in changed else state.marked,
-        refused=frozenset((i, n) for i, n in changed["refused"]) if "refused" in changed else state.refused,
-        accepted={int(i): n for i, n in changed["accepted"].items()} if "accepted" in changed else state.accepted,
-        next_group=changed.get("next_group", state.next_group),
-        questions=None if questions is None else tuple((a, b, p) for a, b, p in questions),
-        note=changed.get("note", {}),
-    )
+    after = _begun(state)
+    if "places" in changed:
+        places = _read_items(state.places, ((item, (group, known)) for item, group, known in changed["places"]))
+        after.groups, after.known = [group for group, _ in places], [known for _, known in places]
+    for name, form in _forms():
+        if name in changed:
+            setattr(after, name, form.read(getattr(state, name), changed[name]))
+    return after
 
 
-def _common(left: Sequence[Word], right: Sequence[Word]) -> Iterable[Word]:
-    """The words that both begin with."""
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            return
-        yield one
+def _begun(state: ReviewState) -> ReviewState:
+    """A state as the next action finds it: what the last one asked and said is not carried on."""
+    return replace(state, questions=None, offers=[], note={})
 
 
-KEPT_STATES = 64
-"""Recent states kept in memory, so that undoing is immediate; older ones are replayed."""
+def _forms() -> list[tuple[str, Form]]:
+    return [(one.name, one.metadata["form"]) for one in fields(ReviewState) if one.metadata]
 
 
-class History:
-    """The lines of a journal: which are in force, which were undone, and the state they make.
-
-    Attributes:
-        seq: Number of the last line.
-        done: Lines in force.
-        undone: Lines that can be redone, the next one last.
-        state: What the lines in force make.
-    """
-
-    def __init__(self, start: Start, lines: Iterable[Mapping[str, Any]] = (), source: str = "the journal") -> None:
-        self.seq = 0
-        self.done: list[Mapping[str, Any]] = []
-        self.undone: list[Mapping[str, Any]] = []
-        self._start = State.of(start)
-        self._states: list[tuple[int, State]] = []
-        for line in lines:
-            try:
-                self.check(line)
-                self.add(line, replaying=True)
-            except (KeyError, IndexError, TypeError, ValueError) as error:
-                number = self.seq + 1
-                raise InputError(f"{source} line {number} is damaged ({error}): mend or delete that line.") from error
-        self.state = self._replayed()
-        self._keep()
-
-    def check(self, line: Mapping[str, Any]) -> None:
-        """Lines are numbered from 1 without gaps."""
-        if line["seq"] != self.seq + 1:
-            raise ValueError(f"its seq is {line['seq']}")
-        if line["action"] not in (UNDO, REDO) and not isinstance(line["effect"], dict):
-            raise ValueError("its effect is no object")
-
-    def add(self, line: Mapping[str, Any], *, replaying: bool = False) -> None:
-        """Take a line that is on the disk."""
-        if line["action"] == UNDO:
-            self.undone.append(self.done.pop())
-        elif line["action"] == REDO:
-            self.done.append(self.undone.pop())
-        else:
-            self.done.append(line)
-            self.undone.clear()
-        self.seq = line["seq"]
-        if replaying:
-            return
-        if line["action"] == UNDO:
-            self._states = [kept for kept in self._states if kept[0] <= len(self.done)]
-            before = next((s for n, s in reversed(self._states) if n == len(self.done)), None)
-            self.state = before if before is not None else self._replayed()
-        else:
-            self.state = apply(self.state, self.done[-1]["effect"])
-        self._keep()
-
-    def _replayed(self) -> State:
-        state = self._start
-        for line in self.done:
-            state = apply(state, line["effect"])
-        return state
-
-    def _keep(self) -> None:
-        self._states = [*self._states, (len(self.done), self.state)][-KEPT_STATES:]
+def shown(state: ReviewState, start: Start, seq: int, questions: Sequence[Question]) -> dict[str, Any]:
+    """What `GET /api/state` answers; keys of items that say nothing are left out."""
+    asked = [one._asdict() for one in questions]
+    offers: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for beside, some, to, known in state.offers:
+        offers[beside].append({"items": some} | ({"known": known} if known else {"group": to}))
+    held, items = state.held, []
+    groups = [
+        {
+            "id": group,
+            "name": state.names.get(group),
+            "items": members,
+            "confidence": round(sum(state.confidence[item] for item in members) / len(members), 4),
+        }
+        | ({"offers": offers[group]} if group in offers else {})
+        | ({"finished": True} if group not in offers and held.issuperset(members) else {})
+        for group, members in state.members.items()
+    ]
+    for item, path in enumerate(start.paths):
+        always = {"id": item, "path": path, "kind": state.kind(item), "confidence": state.confidence[item]}
+        sometimes = {
+            "known": state.known[item],
+            "nearest": start.nearest[item],
+            "held": item in held,
+            "aside": item in state.aside,
+            "accepted": state.accepted.get(item),
+        }
+        items.append(always | {key: value for key, value in sometimes.items() if value})
+    return {
+        "seq": seq,
+        "groups": groups,
+        "items": items,
+        "question": asked[0] if asked else None,
+        "questions": asked,
+        "note": dict(state.note) or None,
+    }

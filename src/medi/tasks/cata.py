@@ -16,11 +16,9 @@ class Views:
 
     Attributes:
         log_probabilities: (n, M) what each head gives each item's own label.
-        seconds: What finding them took.
     """
 
     log_probabilities: Tensor
-    seconds: float = 0.0
 
     @property
     def view(self) -> Tensor:
@@ -36,12 +34,6 @@ class Views:
     def sizes(self) -> Tensor:
         """(M,) int64, items in each view."""
         return torch.bincount(self.view, minlength=self.log_probabilities.shape[1])
-
-    def coverage(self, labels: Tensor, n_classes: int) -> Tensor:
-        """(M,) float, share of the classes that have an item in each view."""
-        there = torch.zeros(len(self.sizes), n_classes, device=labels.device)
-        there[self.view, labels] = 1
-        return there.mean(1)
 
 
 class CataSampler(UniformSampler):

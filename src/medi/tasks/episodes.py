@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from medi.errors import InputError
+from medi.core.errors import InputError
 
 
 def generalisation_bound(n: int, beta: float, max_loss: float, delta: float) -> float:
@@ -22,6 +22,9 @@ def generalisation_bound(n: int, beta: float, max_loss: float, delta: float) -> 
 
     Returns:
         epsilon. At max_loss or above the bound says nothing (it is vacuous).
+
+    >>> round(generalisation_bound(n=1000, beta=0.005, max_loss=1.0, delta=0.05), 3)
+    0.823
     """
     if n < 1:
         raise InputError(f"{n} tasks: the bound needs at least 1.")
@@ -42,6 +45,10 @@ def largest_useful_beta(n: int, max_loss: float, delta: float) -> float:
 
     Returns:
         (M - M s) / (2 + 4 n s) with s = sqrt(log(1 / delta) / (2 n)); negative where n is too small for any beta.
+
+    >>> beta = largest_useful_beta(n=1000, max_loss=1.0, delta=0.05)
+    >>> round(generalisation_bound(1000, beta, max_loss=1.0, delta=0.05), 9)
+    1.0
     """
     if n < 1:
         raise InputError(f"{n} tasks: the bound needs at least 1.")
@@ -60,6 +67,10 @@ def tasks_needed(epsilon: float, scaled_beta: float, max_loss: float, delta: flo
         scaled_beta: n times the uniform stability, the same for every n.
         max_loss: M, what the loss never exceeds.
         delta: Chance that the statement fails, between 0 and 1.
+
+    >>> n = tasks_needed(0.5, scaled_beta=5.0, max_loss=1.0, delta=0.05)
+    >>> n, round(generalisation_bound(n, 5.0 / n, max_loss=1.0, delta=0.05), 3)
+    (2683, 0.5)
     """
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise InputError(f"epsilon is {epsilon}: no number of tasks brings it to 0; give a finite number above 0.")

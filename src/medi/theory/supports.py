@@ -6,16 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-from torch.nn.functional import one_hot
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
-from medi.cluster.kmeans import MEMORY, squared_distances
-from medi.errors import InputError
-from medi.runtime.progress import Reporter, Silent
+from medi.core.arrays import Floats, Ints
+from medi.core.draws import Draws
+from medi.core.errors import InputError
+from medi.core.progress import Reporter, Silent
 
-SPLITS = 5
+HALVINGS = 5
 """Random halvings of the sample: the estimate is their mean, and the interval reflects how they differ."""
+CONFIDENCE = 0.95
+"""Of the interval."""
+POINTS_AT_ONCE = 1024
+"""Points whose distances are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +29,12 @@ class Overlap:
 
     Attributes:
         tau: Largest probability, over pairs of classes, that a point lies where nearly all of either class does.
-        low: Lower end of its confidence interval.
+        low: Lower end of its 95 % confidence interval.
         high: Upper end.
         pair: The two classes (values of y, the smaller first) that overlap most.
+
+    >>> Overlap(tau=0.2, low=0.1, high=0.3, pair=(0, 1)).pair
+    (0, 1)
     """
 
     tau: float
@@ -36,12 +44,11 @@ class Overlap:
 
 
 def overlap(
-    z: Tensor,
-    y: Tensor,
+    z: ArrayLike,
+    y: ArrayLike,
     *,
     neighbours: int = 5,
-    bootstrap: int = 200,
-    confidence: float = 0.95,
+    resamples: int = 200,
     seed: int = 0,
     reporter: Reporter | None = None,
 ) -> Overlap:
@@ -67,33 +74,37 @@ def overlap(
         z: (n, d) float, points or features.
         y: (n,) int, the class of each; items with -1 are left out.
         neighbours: Which nearest neighbour measures nearness; a class needs 2 (neighbours + 1) items or more.
-        bootstrap: Resamples, divided among the halvings.
-        confidence: Of the interval.
+        resamples: Bootstrap samples that the interval is drawn from, divided among the halvings.
         seed: Of every random draw.
         reporter: Shows progress.
 
     Returns:
         The estimate, its interval and the pair of classes.
+
+    >>> line = np.linspace(0, 1, 200)[:, None]
+    >>> overlap(np.concatenate([line, line + 3]), np.repeat([0, 1], 200)).tau  # two classes that do not meet
+    0.0
     """
-    points, labels, classes = _checked(z, y, neighbours, bootstrap, confidence)
-    generator = torch.Generator(points.device).manual_seed(seed)
-    pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64, device=points.device)
-    largest = []
-    with (reporter or Silent()).track("overlap", SPLITS) as tick:
-        for split in range(SPLITS):
-            halves = _halve(points, labels, len(classes), neighbours, generator)
-            pairs += halves.overlaps() / SPLITS
-            for _ in range(math.ceil(bootstrap / SPLITS)):
-                largest.append(halves.resampled_overlaps(generator).max())
+    if resamples < HALVINGS:
+        raise InputError(f"{resamples} resamples: give at least {HALVINGS}.")
+    points, labels, classes = _checked(z, y, neighbours)
+    draws = Draws(seed)
+    pairs, largest = np.zeros((len(classes), len(classes))), []
+    with (reporter or Silent()).track("overlap", HALVINGS) as tick:
+        for split in range(HALVINGS):
+            halves = _halve(points, labels, len(classes), neighbours, draws)
+            pairs += halves.overlaps() / HALVINGS
+            for _ in range(math.ceil(resamples / HALVINGS)):
+                largest.append(halves.resampled_overlaps(draws).max())
             tick(split + 1)
-    found, resampled = float(pairs.max()), torch.stack(largest)
-    tail = (1 - confidence) / 2
-    low, high = resampled.quantile(resampled.new_tensor([tail, 1 - tail])).tolist()
+    found, tail = float(pairs.max()), (1 - CONFIDENCE) / 2
+    low, high = np.quantile(largest, [tail, 1 - tail]).tolist()
     # What 0 hits in n trials leave possible: a bootstrap of zeros would claim certainty.
     unseen = 1 - tail ** (1 / len(points))
-    above = torch.triu_indices(len(classes), len(classes), 1)  # a class and itself are no pair, even where no two meet
-    first, second = above[:, int(pairs[above[0], above[1]].argmax())].tolist()
-    tau = _probability(2 * found - float(resampled.mean()))
+    above = np.triu_indices(len(classes), 1)  # a class and itself are no pair, even where no two meet
+    place = int(pairs[above].argmax())
+    first, second = int(above[0][place]), int(above[1][place])
+    tau = _probability(2 * found - float(np.mean(largest)))
     return Overlap(
         tau=tau,
         low=min(tau, _probability(2 * found - high)),
@@ -113,96 +124,92 @@ class _Halves(NamedTuple):
         sizes: (2 classes,) points in each cell; beyond its size a row of `cells` is padding.
     """
 
-    distances: Tensor
-    labels: Tensor
-    half: Tensor
-    cells: Tensor
-    sizes: Tensor
+    distances: Floats
+    labels: Ints
+    half: Ints
+    cells: Ints
+    sizes: Ints
 
-    def overlaps(self) -> Tensor:
+    def overlaps(self) -> Floats:
         """(classes, classes) fraction of points in both supports; 0 on the diagonal."""
-        ranks = torch.arange(self.cells.shape[1], device=self.cells.device).expand(self.cells.shape)
-        return self._overlaps(ranks, torch.ones(len(self.labels), device=self.labels.device))
+        ranks = np.broadcast_to(np.arange(self.cells.shape[1]), self.cells.shape)
+        return self._overlaps(ranks, np.ones(len(self.labels)))
 
-    def resampled_overlaps(self, generator: torch.Generator) -> Tensor:
+    def resampled_overlaps(self, draws: Draws) -> Floats:
         """The same for a bootstrap sample: every cell drawn anew with replacement."""
-        uniform = torch.rand(self.cells.shape, generator=generator, device=self.cells.device)
-        ranks = (uniform * self.sizes[:, None]).long().clamp(max=self.sizes[:, None] - 1)
-        drawn = self.cells.gather(1, ranks)[self._present()]
-        return self._overlaps(ranks, torch.bincount(drawn, minlength=len(self.labels)))
+        uniform = draws.uniform(self.cells.size).reshape(self.cells.shape)
+        ranks = np.minimum((uniform * self.sizes[:, None]).astype(np.int64), self.sizes[:, None] - 1)
+        drawn = np.take_along_axis(self.cells, ranks, 1)[self._present()]
+        return self._overlaps(ranks, np.bincount(drawn, minlength=len(self.labels)).astype(np.float64))
 
-    def _overlaps(self, ranks: Tensor, weights: Tensor) -> Tensor:
+    def _overlaps(self, ranks: Ints, weights: Floats) -> Floats:
         """Fractions of points with weights (n,), supports calibrated on the items of these ranks in each cell."""
         n, classes = self.distances.shape
         # The held-out points of a cell in order of distance: all but a fraction of them must be inside.
-        inside = torch.ceil(self.sizes * (1 - 0.5 / self.sizes.sqrt())).long().clamp(min=1)
-        ordered = ranks.masked_fill(~self._present(), self.cells.shape[1]).sort(1).values
-        last = self.cells.gather(1, ordered.gather(1, inside[:, None] - 1)).squeeze(1)  # (2 classes,) a point each
-        own = torch.arange(classes, device=ranks.device).repeat_interleave(2)
-        radii = self.distances[last, own].view(classes, 2).T  # (2, classes), of the supports seen from each half
-        member = self.distances <= radii[self.half]
-        member |= one_hot(self.labels, classes).bool()
-        inside_both = (member * weights[:, None].to(self.distances.dtype)).T @ member.to(self.distances.dtype)
-        return inside_both.double().fill_diagonal_(0) / n
+        inside = np.maximum(np.ceil(self.sizes * (1 - 0.5 / np.sqrt(self.sizes))).astype(np.int64), 1)
+        ordered = np.sort(np.where(self._present(), ranks, self.cells.shape[1]), axis=1)
+        last = self.cells[np.arange(2 * classes), np.take_along_axis(ordered, inside[:, None] - 1, 1)[:, 0]]
+        own = np.repeat(np.arange(classes), 2)
+        radii = self.distances[last, own].reshape(classes, 2).T  # (2, classes), of the supports seen from each half
+        member = (self.distances <= radii[self.half]) | (self.labels[:, None] == np.arange(classes))
+        inside_both = (member * weights[:, None]).T @ member
+        np.fill_diagonal(inside_both, 0)
+        return np.asarray(inside_both / n)
 
-    def _present(self) -> Tensor:
-        return torch.arange(self.cells.shape[1], device=self.cells.device) < self.sizes[:, None]
+    def _present(self) -> NDArray[np.bool_]:
+        return np.arange(self.cells.shape[1]) < self.sizes[:, None]
 
 
-def _halve(points: Tensor, labels: Tensor, classes: int, neighbours: int, generator: torch.Generator) -> _Halves:
+def _halve(points: Floats, labels: Ints, classes: int, neighbours: int, draws: Draws) -> _Halves:
     """Cut every class in two at random and measure each point against the other half."""
     n = len(points)
-    shuffled = torch.rand(n, generator=generator, device=points.device).argsort()
-    shuffled = shuffled[labels[shuffled].argsort(stable=True)]
-    half = torch.empty_like(labels)
+    shuffled = draws.uniform(n).argsort(kind="stable")
+    shuffled = shuffled[labels[shuffled].argsort(kind="stable")]
+    half = np.empty_like(labels)
     half[shuffled] = _place_in_run(labels[shuffled]) % 2
-    distances = points.new_empty(n, classes)
+    distances = np.empty((n, classes))
     for side in (0, 1):
-        held_out, reference = (half == side).nonzero().squeeze(1), shuffled[half[shuffled] != side]
-        counts = torch.bincount(labels[reference], minlength=classes).tolist()
-        rows = max(1, MEMORY.get(points.device.type, MEMORY["cpu"]) // (points.element_size() * len(reference)))
-        for chunk in torch.split(held_out, rows):
-            apart = squared_distances(points[chunk], points[reference])
-            for number, block in enumerate(torch.split(apart, counts, 1)):
-                distances[chunk, number] = block.topk(neighbours, largest=False).values[:, -1]
-
+        held_out, reference = np.flatnonzero(half == side), shuffled[half[shuffled] != side]
+        ends = np.cumsum(np.bincount(labels[reference], minlength=classes))[:-1]
+        for start in range(0, len(held_out), POINTS_AT_ONCE):
+            chunk = held_out[start : start + POINTS_AT_ONCE]
+            apart = cdist(points[chunk], points[reference], "sqeuclidean")
+            for number, block in enumerate(np.split(apart, ends, axis=1)):
+                distances[chunk, number] = np.partition(block, neighbours - 1, axis=1)[:, neighbours - 1]
     cell = 2 * labels + half
-    own = distances.gather(1, labels[:, None]).squeeze(1)
-    order = own.argsort()
-    order = order[cell[order].argsort(stable=True)]
-    sizes = torch.bincount(cell, minlength=2 * classes)
-    cells = labels.new_zeros(2 * classes, int(sizes.max()))
+    order = distances[np.arange(n), labels].argsort(kind="stable")
+    order = order[cell[order].argsort(kind="stable")]
+    sizes = np.bincount(cell, minlength=2 * classes)
+    cells = np.zeros((2 * classes, int(sizes.max())), np.int64)
     cells[cell[order], _place_in_run(cell[order])] = order
     return _Halves(distances, labels, half, cells, sizes)
 
 
-def _place_in_run(values: Tensor) -> Tensor:
+def _place_in_run(values: Ints) -> Ints:
     """0, 1, 2, … along each run of equal values of a sorted (n,)."""
-    counts = torch.bincount(values)
-    return torch.arange(len(values), device=values.device) - (counts.cumsum(0) - counts)[values]
+    counts = np.bincount(values)
+    return np.arange(len(values)) - (counts.cumsum() - counts)[values]
 
 
 def _probability(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _checked(z: Tensor, y: Tensor, neighbours: int, bootstrap: int, confidence: float) -> tuple[Tensor, Tensor, Tensor]:
+def _checked(z: ArrayLike, y: ArrayLike, neighbours: int) -> tuple[Floats, Ints, Ints]:
     """Points (n, d) of known class, their labels 0, 1, … (n,) and the classes these stand for; or what is wrong."""
-    if z.ndim != 2 or not z.is_floating_point() or not z.shape[1]:
-        raise InputError(f"z must be floats of shape (n, d), not {z.dtype} of shape {tuple(z.shape)}: convert it.")
-    if y.shape != z.shape[:1] or y.is_floating_point() or y.is_complex():
-        raise InputError(f"y must be {len(z)} integers, one a point, not {y.dtype} of shape {tuple(y.shape)}.")
-    if neighbours < 1 or bootstrap < SPLITS or not 0 < confidence < 1:
-        raise InputError(
-            f"neighbours {neighbours}, bootstrap {bootstrap}, confidence {confidence}: give at least 1, at least "
-            f"{SPLITS}, and a number between 0 and 1."
-        )
-    known = y >= 0
-    points = z[known] if z.dtype in (torch.float32, torch.float64) else z[known].float()
-    if not points.isfinite().all():
-        bad = int((~points.isfinite()).any(1).sum())
+    given, values = np.asarray(z), np.asarray(y)
+    if given.ndim != 2 or given.dtype.kind != "f" or not given.shape[1]:
+        raise InputError(f"z must be floats of shape (n, d), not {given.dtype} of shape {given.shape}: convert it.")
+    if values.shape != given.shape[:1] or values.dtype.kind not in "iu":
+        raise InputError(f"y must be {len(given)} integers, one a point, not {values.dtype} of shape {values.shape}.")
+    if neighbours < 1:
+        raise InputError(f"neighbours {neighbours}: give at least 1.")
+    known = values >= 0
+    points = given[known].astype(np.float64)
+    if not np.isfinite(points).all():
+        bad = int((~np.isfinite(points)).any(1).sum())
         raise InputError(f"{bad} rows of z hold NaN or infinite numbers: repair or drop them.")
-    classes, labels, counts = torch.unique(y[known].long(), return_inverse=True, return_counts=True)
+    classes, labels, counts = np.unique(values[known].astype(np.int64), return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise InputError(f"y has {len(classes)} class(es): overlap is between two or more.")
     if int(counts.min()) < 2 * (neighbours + 1):

@@ -23,7 +23,8 @@ async function reason(response) {
 }
 
 function received(response, state) {
-  take(state, response.headers.get("Medi-Undo") ?? "", response.headers.get("Medi-Redo") ?? "");
+  const words = (name) => decodeURIComponent(response.headers.get(name) ?? "");
+  take(state, words("Medi-Undo"), words("Medi-Redo"));
 }
 
 export async function load() {
@@ -39,6 +40,7 @@ export function act(action, args = {}, options = {}) {
 }
 
 async function send(action, args, options) {
+  const last = store.undo;
   document.body.setAttribute("aria-busy", "true");
   try {
     const response = await fetch("/api/actions", {
@@ -52,7 +54,7 @@ async function send(action, args, options) {
         selection.groups.clear();
       }
       received(response, await response.json());
-      if (options.quiet !== true) said(action);
+      if (options.quiet !== true) said(action, last);
       return true;
     }
     const answer = response.headers.get("Content-Type")?.includes("json")
@@ -74,8 +76,8 @@ async function send(action, args, options) {
   }
 }
 
-function said(action) {
-  if (action === "undo") return notify("Undone.");
+function said(action, last) {
+  if (action === "undo") return notify(`Undone: ${last}`);
   if (action === "redo") return notify(`Done again. ${store.note?.text ?? ""}`);
   const note = store.note;
   if (!note) return undefined;
@@ -85,7 +87,7 @@ function said(action) {
   });
 }
 
-// One line below the header that says what happened, and why.
+// One line above the page, so that nothing on it moves, that says what happened, and why.
 export function notify(text, options = {}) {
   const notice = byId("notice");
   notice.hidden = false;

@@ -2,34 +2,48 @@
 
 import { act, getJson, load, notify } from "./api.js";
 import { bar } from "./bar.js";
-import { dropInto, refreshChoice, showGroups } from "./cards.js";
+import { cardOf, dropInto, refreshChoice, showGroups } from "./cards.js";
 import { accept } from "./dialogs.js";
 import { byId, count, printable } from "./dom.js";
 import { focusTile, help, listen } from "./keys.js";
+import { lookAt } from "./look.js";
 import { refreshMap, showMap } from "./map.js";
 import { showQuestion } from "./question.js";
 import { onChange, onPick, picked, pool, selection, store } from "./store.js";
 import { showStrip } from "./strip.js";
-import { itemOf, lookAt, pickUp, refreshTiles, visibleTiles } from "./tiles.js";
+import { itemOf, pickUp, refreshTiles, visibleTiles } from "./tiles.js";
 
 const view = byId("view");
 const VIEWS = { groups: showGroups, strip: showStrip, map: showMap };
 let shown = "groups";
 
 function draw() {
-  const focused = focusNow();
-  VIEWS[shown](view);
-  keepFocus(focused);
-  showQuestion();
+  steady(() => {
+    const focused = focusNow();
+    VIEWS[shown](view);
+    keepFocus(focused);
+    showQuestion();
+  });
   bar();
   const photos = store.items.length;
   const named = store.groups.filter((group) => group.name).length;
   byId("counts").textContent = `${count(photos, "photo")} · ${count(store.groups.length, "group")}, ${named} named`;
   byId("undo").disabled = !store.undo;
   byId("redo").disabled = !store.redo;
-  byId("undo").title = store.undo ? `Undo: ${store.undo} (Z)` : "";
-  byId("redo").title = store.redo ? `Redo: ${store.redo} (Shift Z)` : "";
+  byId("undo").title = store.undo && `Undo: ${store.undo} (Z)`;
+  byId("redo").title = store.redo && `Redo: ${store.redo} (Shift Z)`;
   byId("accept").disabled = !named && !store.items.some((item) => item.known && item.held);
+}
+
+// The card in use, or else the first in sight, stays where it is on the screen, whatever comes or goes around it.
+function steady(redraw) {
+  const tops = [...view.querySelectorAll(".card")].map((card) => [card, card.getBoundingClientRect()]);
+  const seen = tops.filter(([, box]) => box.bottom > 0 && box.top < innerHeight);
+  const inUse = seen.filter(([card]) => card.dataset.group === String(store.inUse));
+  const places = [...inUse, ...seen].map(([card, box]) => [card.dataset, box.top]);
+  redraw();
+  const still = places.find(([key]) => cardOf(view, key));
+  if (still) scrollBy({ top: cardOf(view, still[0]).getBoundingClientRect().top - still[1], behavior: "instant" });
 }
 
 // A redrawn page keeps the focus where it was: on the photo, the group, or what took its place.
@@ -63,8 +77,14 @@ function keepFocus(focused) {
       tiles[Math.min(focused.place, tiles.length - 1)] ??
       view.querySelector(`.tile[data-item="${focused.item}"]`) ??
       view.querySelector(".tile");
-    if (tile) focusTile(tile);
+    if (tile) focusTile(tile, true);
   }
+}
+
+function reveal(card) {
+  if (!card) return;
+  focusTile(card.querySelector(".tile"));
+  card.scrollIntoView({ block: "nearest" });
 }
 
 function show(name) {
@@ -99,6 +119,12 @@ function listenToPage() {
     picked();
     view.querySelector(`.tile[data-item="${event.detail[0]}"]`)?.scrollIntoView({ block: "center" });
   });
+  document.addEventListener("reveal", (event) => reveal(cardOf(view, { group: event.detail })));
+  for (const kind of ["pointerdown", "focusin"])
+    view.addEventListener(kind, (event) => {
+      const group = event.target.closest(".card")?.dataset.group;
+      if (group !== undefined) store.inUse = Number(group);
+    });
   view.addEventListener("click", (event) => {
     const item = itemOf(event.target);
     if (item === null) return;

@@ -2,7 +2,7 @@
 
 import { act, notify } from "./api.js";
 import { button, byId, count, el } from "./dom.js";
-import { chooseKnown, choosePlace } from "./dialogs.js";
+import { chooseKnown, choosePlace, newGroup } from "./dialogs.js";
 import { clearSelection, selection } from "./store.js";
 
 export function bar() {
@@ -10,7 +10,6 @@ export function bar() {
   const items = [...selection.items];
   const groups = [...selection.groups];
   element.hidden = !items.length && !groups.length;
-  document.body.classList.toggle("with-bar", !element.hidden);
   if (element.hidden) return element.replaceChildren();
   const parts = [];
   if (items.length)
@@ -31,7 +30,6 @@ export function bar() {
   return element.replaceChildren(...parts);
 }
 
-export const newGroup = (items) => act("group", { items });
 export const reject = (items) => act("reject", { items });
 export const aside = (items) => act("aside", { items });
 

@@ -1,20 +1,20 @@
 // The groups as cards, in order of doubt; then known classes and photos on their own.
 
-import { act } from "./api.js";
+import { act, notify } from "./api.js";
 import { button, count, el, hue, percent, printable } from "./dom.js";
 import { accept, checkGroup, nameGroup, splitGroup } from "./dialogs.js";
-import { changed, others, picked, selection, sortBy, store, toggle } from "./store.js";
-import { tile } from "./tiles.js";
+import { lookAt } from "./look.js";
+import { changed, others, picked, selection, sortBy, store, title, toggle } from "./store.js";
+import { DOUBTFUL, picture, tile, visibleTiles } from "./tiles.js";
 
 const FEW = 18;
 const CARDS = 40;
 const opened = new Set(); // cards that show all their photos
 let shownCards = CARDS;
-let order = "doubt";
 
 export function showGroups(view) {
   const { known, alone } = others();
-  const cards = store.order.slice(0, shownCards).map((id, place) => groupCard(store.byId.get(id), place));
+  const cards = store.order.slice(0, shownCards).map((id) => groupCard(store.byId.get(id)));
   const parts = [toolbar(), el("div", { class: "cards" }, ...cards)];
   if (store.order.length > shownCards) {
     const rest = count(store.order.length - shownCards, "more group");
@@ -42,7 +42,12 @@ export function showGroups(view) {
   if (known.size) {
     parts.push(
       el("h2", {}, "Known classes"),
-      el("p", { class: "quiet" }, "Photos that look like classes you know. Reject those that do not belong."),
+      el(
+        "p",
+        { class: "quiet" },
+        "Photos that look like classes you know. Reject those that do not belong; the others are all right. ",
+        allRightButton([...known.values()].flat(), "All of them are right"),
+      ),
     );
     parts.push(
       el("div", { class: "cards" }, ...[...known].map(([name, items]) => otherCard(`known:${name}`, name, items))),
@@ -59,19 +64,19 @@ export function showGroups(view) {
 }
 
 function toolbar() {
-  const select = el("select", { id: "order", onchange: (event) => sortBy((order = event.target.value)) });
+  const select = el("select", { id: "order", onchange: (event) => sortBy(event.target.value) });
   for (const [value, label] of [
     ["doubt", "most doubtful first"],
     ["size", "largest first"],
     ["name", "by name"],
   ])
-    select.append(el("option", { value, selected: value === order }, label));
+    select.append(el("option", { value, selected: value === store.sorting }, label));
   return el(
     "div",
     { class: "sorting" },
     el("label", { for: "order" }, "Groups, "),
     select,
-    el("span", { class: "quiet" }, " A photo with ✓ is settled by you; dashed ones are doubtful."),
+    el("span", { class: "quiet" }, " ✓ is what you settled; dashed photos are doubtful. A group’s number is its key."),
   );
 }
 
@@ -93,15 +98,20 @@ function photos(key, items) {
   return grid;
 }
 
-function groupCard(group, place) {
+function groupCard(group) {
   const number = group.id;
-  const doubtful = group.items.filter((item) => store.items[item].confidence < 2 / 3 && !store.items[item].held).length;
+  const doubtful = group.items.filter((item) => store.items[item].confidence < DOUBTFUL).length;
   const chosen = selection.groups.has(number);
   const waiting = group.items.filter((item) => store.items[item].accepted === undefined).length;
   const heading = el(
     "h3",
     { id: `group-${number}-title` },
-    el("span", { class: "badge", title: `Group ${number}` }, el("span", { class: "unseen" }, "Group "), String(number)),
+    el(
+      "span",
+      { class: "badge", title: `Group ${number}: key ${number} moves photos here` },
+      el("span", { class: "unseen" }, "Group "),
+      String(number),
+    ),
     group.name
       ? el("bdi", { class: "name", dir: "auto" }, printable(group.name))
       : el("span", { class: "name unnamed" }, "no name yet"),
@@ -119,17 +129,11 @@ function groupCard(group, place) {
       "header",
       {},
       heading,
-      place < 9
-        ? el(
-            "kbd",
-            { class: "place", title: `Key ${place + 1} moves photos here`, "aria-hidden": "true" },
-            String(place + 1),
-          )
-        : null,
       el(
         "p",
         { class: "facts" },
-        `${count(group.items.length, "photo")} · ${percent(group.confidence)} sure`,
+        `${count(group.items.length, "photo")} · `,
+        isSettled(group.items) ? "✓ settled" : `${percent(group.confidence)} sure`,
         doubtful ? ` · ${doubtful} doubtful` : "",
       ),
       el(
@@ -139,6 +143,7 @@ function groupCard(group, place) {
           key: "N",
           "aria-describedby": `group-${number}-title`,
         }),
+        allRightButton(group.items),
         button("Check", () => checkGroup(number), { key: "C", title: "Confirm its photos page by page" }),
         button("Split", () => splitGroup(number), { key: "S", disabled: group.items.length < 2 }),
         button(
@@ -154,8 +159,79 @@ function groupCard(group, place) {
       ),
     ),
     photos(number, group.items),
+    ...(group.offers ?? []).map((offer) => offered(group, offer)),
   );
 }
+
+// What may belong here, or rather elsewhere: taken with one key, or left.
+function offered(group, offer) {
+  const { length } = offer.items;
+  const here = offer.group === group.id;
+  const other = offer.known ?? (here ? "" : title(offer.group));
+  const text = here
+    ? `${length} more may belong here`
+    : `${length} here ${length === 1 ? "looks" : "look"} more like ${printable(other)}`;
+  return el(
+    "section",
+    { class: "offer", "aria-label": text },
+    el("p", {}, text),
+    el(
+      "div",
+      { class: "samples" },
+      ...offer.items
+        .slice(0, FEW)
+        .map((item) =>
+          button(picture(item, "thumb", { loading: "lazy" }), () => lookAt(item, offer.items), {
+            class: "look",
+            "aria-label": "Look at it in full",
+          }),
+        ),
+    ),
+    button(here ? "Take" : "Move there", () => takeOffer(group.id, offer), { key: "O", class: "strong" }),
+    button(here ? "Not here" : "Leave here", () => leaveOffer(group.id, offer), { key: "L" }),
+  );
+}
+
+const isSettled = (items) => items.every((item) => store.items[item].held);
+const firstOffer = (group) => store.byId.get(group)?.offers?.[0];
+const noOffer = () => notify("Nothing is offered beside this group.", { bad: true });
+
+export function takeOffer(group, offer = firstOffer(group)) {
+  if (!offer) return noOffer();
+  const { items, known } = offer;
+  return known ? act("known", { items, name: known }) : act("move", { items, group: offer.group });
+}
+
+export function leaveOffer(group, offer = firstOffer(group)) {
+  if (!offer) return noOffer();
+  const { items } = offer;
+  return offer.group === group ? act("check", { group, yes: [], no: items }) : act("confirm", { items });
+}
+
+function allRightButton(items, label = "All right") {
+  const open = items.filter((item) => !store.items[item].held);
+  if (!open.length) return null;
+  return button(label, (event) => allRight(event.target.closest(".card"), open), {
+    key: label === "All right" ? "R" : null,
+    title: `Say that these ${count(open.length, "photo")} are right where they are`,
+  });
+}
+
+// The photos that a card shows belong there; those that it hides were not seen.
+export function allRight(card, items = store.items.map((one) => one.id)) {
+  const shown = card ? new Set(seenIn(card)) : null;
+  const open = items.filter((item) => (shown?.has(item) ?? true) && !store.items[item].held);
+  if (!open.length) return notify("These are settled already.");
+  return act("confirm", { items: open });
+}
+
+export const seenIn = (card) => visibleTiles(card).map((one) => Number(one.dataset.item));
+
+// The card of a group, or of a known class.
+export const cardOf = (view, { group, other }) =>
+  view.querySelector(
+    group === undefined ? `.card[data-other="${CSS.escape(other)}"]` : `.card[data-group="${CSS.escape(group)}"]`,
+  );
 
 function otherCard(key, name, items) {
   return el(
@@ -166,15 +242,18 @@ function otherCard(key, name, items) {
           "header",
           {},
           el("h3", {}, el("bdi", { class: "name", dir: "auto" }, printable(name))),
-          el("p", { class: "facts" }, count(items.length, "photo")),
+          el(
+            "p",
+            { class: "facts" },
+            count(items.length, "photo"),
+            isSettled(items) ? " · ✓ settled" : "",
+          ),
+          el("div", { class: "card-tools" }, allRightButton(items)),
         )
       : null,
     photos(key, items),
   );
 }
-
-// The nine groups that keys move photos to, as the cards stand.
-export const keyedGroup = (digit) => store.order[digit - 1];
 
 export function dropInto(view) {
   let over = null;

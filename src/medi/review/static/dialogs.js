@@ -1,28 +1,39 @@
 // Dialogs: name, split with a preview, where to, known class, accept.
 
 import { act, getJson, notify } from "./api.js";
-import { ask, button, buttons, confirm, count, el, hue, printable } from "./dom.js";
+import { ask, button, buttons, confirm, count, el, hue, percent, printable } from "./dom.js";
 import { others, pool, store, title } from "./store.js";
-import { picture } from "./tiles.js";
+import { DOUBTFUL, picture, visibleTiles } from "./tiles.js";
 
 export { checkGroup } from "./check.js";
+
+function nameInput(value = "") {
+  const input = el("input", {
+    id: "name",
+    type: "text",
+    list: "names",
+    maxlength: "200",
+    autocomplete: "off",
+    dir: "auto",
+    autofocus: true,
+  });
+  input.value = value;
+  return input;
+}
+
+function knownNames() {
+  const names = new Set([...pool.known, ...store.groups.map((one) => one.name).filter(Boolean)]);
+  return el("datalist", { id: "names" }, ...[...names].map((one) => el("option", { value: one })));
+}
 
 // A name with type-ahead, known classes first; one that is taken offers what was probably meant.
 export async function nameGroup(group) {
   const now = store.byId.get(group);
   if (!now) return;
-  const names = [...new Set([...pool.known, ...store.groups.map((one) => one.name).filter(Boolean)])];
+  const card = document.querySelector(`.card[data-group="${group}"]`);
+  const shown = card ? visibleTiles(card).map((one) => Number(one.dataset.item)) : now.items;
   const name = await ask(`Name group ${group}`, (close) => {
-    const input = el("input", {
-      id: "name",
-      type: "text",
-      list: "names",
-      maxlength: "200",
-      autocomplete: "off",
-      dir: "auto",
-      autofocus: true,
-    });
-    input.value = now.name ?? "";
+    const input = nameInput(now.name ?? "");
     const form = el(
       "form",
       {
@@ -35,8 +46,15 @@ export async function nameGroup(group) {
       el("div", { class: "samples" }, ...now.items.slice(0, 6).map((item) => picture(item))),
       el("label", { for: "name" }, "What is it?"),
       input,
-      el("datalist", { id: "names" }, ...names.map((one) => el("option", { value: one }))),
-      el("p", { class: "quiet" }, "Its sure photos will stay together. Leave it empty to take the name away."),
+      knownNames(),
+      el(
+        "p",
+        { class: "quiet" },
+        shown.length < now.items.length
+          ? `The ${count(shown.length, "photo")} that the card shows will stay in it. `
+          : "Its photos will stay in it. ",
+        "Leave it empty to take the name away.",
+      ),
       buttons(
         el("button", { type: "submit", class: "strong" }, "Save"),
         button("Cancel", () => close(null)),
@@ -70,7 +88,43 @@ export async function nameGroup(group) {
     ))
   )
     await act("known", { items: now.items, name: known });
-  else await act("name", { group, name });
+  else await act("name", { group, name, items: shown });
+}
+
+// Photos become a group of their own; a name that is taken, or known, says that they are no new one.
+export async function newGroup(items, typed = null) {
+  const name =
+    typed ??
+    (await ask(`New group of ${count(items.length, "photo")}`, (close) => {
+      const input = nameInput();
+      return [
+        el(
+          "form",
+          {
+            onsubmit: (event) => {
+              event.preventDefault();
+              close(input.value.trim());
+            },
+          },
+          el("div", { class: "samples" }, ...items.slice(0, 6).map((item) => picture(item))),
+          el("label", { for: "name" }, "What is it? It may stay without a name."),
+          input,
+          knownNames(),
+          buttons(
+            el("button", { type: "submit", class: "strong" }, "Make it"),
+            button("Cancel", () => close(null)),
+          ),
+        ),
+      ];
+    }));
+  if (name === null) return;
+  const same = (one) => one?.toLocaleLowerCase() === name.toLocaleLowerCase();
+  const twin = name && store.groups.find((one) => same(one.name));
+  const known = name && pool.known.find(same);
+  if (twin) await act("move", { items, group: twin.id });
+  else if (known) await act("known", { items, name: known });
+  else if (await act("group", { items, name }))
+    document.dispatchEvent(new CustomEvent("reveal", { detail: store.groupOf.get(items[0]) }));
 }
 
 export async function splitGroup(group) {
@@ -137,8 +191,8 @@ export async function splitGroup(group) {
   if (go) await act("split", { group, parts });
 }
 
-// A list that is filtered as one types; arrows and Enter choose.
-function choose(heading, options) {
+// A list that is filtered as one types; arrows and Enter choose. What is typed may itself be a choice.
+function choose(heading, options, asTyped = () => []) {
   return ask(heading, (close) => {
     const input = el("input", {
       type: "search",
@@ -160,8 +214,10 @@ function choose(heading, options) {
       now?.scrollIntoView({ block: "nearest" });
     };
     const fill = () => {
-      const text = input.value.toLocaleLowerCase();
+      const text = input.value.trim().toLocaleLowerCase();
       shown = options.filter((one) => one.label.toLocaleLowerCase().includes(text)).slice(0, 200);
+      const taken = shown.some((one) => one.label.toLocaleLowerCase() === text);
+      if (text && !taken) shown.push(...asTyped(input.value.trim()));
       at = 0;
       list.replaceChildren(
         ...shown.map((one, index) =>
@@ -196,21 +252,43 @@ function choose(heading, options) {
 
 export async function choosePlace(items) {
   if (!items.length) return;
-  const groups = store.order.map((id) => store.byId.get(id));
-  const place = await choose(`Where do ${count(items.length, "photo")} belong?`, [
-    ...groups.map((one) => ({
-      value: { group: one.id },
-      label: printable(title(one.id)),
-      more: count(one.items.length, "photo"),
-      item: one.items[0],
-      hue: hue(one.id),
+  let likely = [];
+  try {
+    const some = items.slice(0, 50).map((item) => `items=${item}`);
+    likely = (await getJson(`/api/places?${some.join("&")}`)).places;
+  } catch {
+    // Without it, groups come as the cards stand.
+  }
+  const chance = new Map(likely.map(({ group, known, probability }) => [known ?? group, probability]));
+  const where = (key, text) => (chance.get(key) ? `${text} · ${percent(chance.get(key))} likely` : text);
+  const have = others().known;
+  const options = [
+    ...store.order.map((id) => ({
+      key: id,
+      value: { group: id },
+      label: printable(title(id)),
+      more: where(id, count(store.byId.get(id).items.length, "photo")),
+      item: store.byId.get(id).items[0],
+      hue: hue(id),
     })),
-    { value: { fresh: true }, label: "New group", more: "of these photos", sign: "+" },
+    { value: { fresh: null }, label: "New group", more: "of these photos", sign: "+" },
     { value: { aside: true }, label: "No group", more: "set them aside", sign: "–" },
-    ...pool.known.map((name) => ({ value: { name }, label: printable(name), more: "known class", sign: "★" })),
+    ...pool.known.map((name) => ({
+      key: name,
+      value: { name },
+      label: printable(name),
+      more: where(name, "known class"),
+      item: have.get(name)?.[0],
+      sign: "★",
+    })),
+  ];
+  options.sort((a, b) => (chance.get(b.key) ?? 0) - (chance.get(a.key) ?? 0));
+  const asked = items.length === 1 ? "Where does this photo belong?" : `Where do these ${items.length} photos belong?`;
+  const place = await choose(asked, options, (text) => [
+    { value: { fresh: text }, label: printable(text), more: "a new group of that name", sign: "+" },
   ]);
   if (!place) return;
-  if (place.fresh) await act("group", { items });
+  if (place.fresh !== undefined) await newGroup(items, place.fresh);
   else if (place.aside) await act("aside", { items });
   else if (place.name !== undefined) await act("known", { items, name: place.name });
   else await act("move", { items, group: place.group });
@@ -244,6 +322,9 @@ export async function accept(groups) {
   const marked = groups ? [] : store.items.filter((item) => item.known && item.held && item.accepted !== item.known);
   if (!waiting.length && !marked.length)
     return notify("Name a group first: then its photos can be accepted.", { bad: true });
+  const unaccepted = waiting.flatMap(([one]) => one.items.filter((item) => store.items[item].accepted !== one.name));
+  const doubtful = unaccepted.filter((item) => store.items[item].confidence < DOUBTFUL && !store.items[item].held).length;
+  const settled = unaccepted.length + marked.length - doubtful;
   const go = await ask("Make them known classes", (close) => [
     el(
       "p",
@@ -260,10 +341,17 @@ export async function accept(groups) {
       ),
       marked.length ? el("li", {}, `${count(marked.length, "photo")} that you marked as known classes`) : null,
     ),
+    doubtful ? el("p", {}, `${count(doubtful, "photo")} of them doubtful: leave those out?`) : null,
     buttons(
-      button("Accept", () => close(true), { class: "strong", autofocus: true }),
+      settled
+        ? button(doubtful ? `Accept ${settled}, leave ${doubtful} out` : "Accept", () => close("settled"), {
+            class: "strong",
+            autofocus: true,
+          })
+        : null,
+      doubtful ? button(settled ? "Accept all" : "Accept them all the same", () => close("all")) : null,
       button("Cancel", () => close(null)),
     ),
   ]);
-  if (go) await act("accept", groups ? { groups } : {});
+  if (go) await act("accept", { ...(groups ? { groups } : {}), ...(go === "all" ? { doubtful: true } : {}) });
 }

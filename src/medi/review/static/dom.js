@@ -18,7 +18,7 @@ export const byId = (id) => document.getElementById(id);
 
 export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
 // Neighbouring numbers get hues far apart.
 export const hue = (group) => Math.round(((215 + group * 137.508) % 360) * 10) / 10;

@@ -1,14 +1,15 @@
 // Everything by keyboard: arrows walk among photos, letters act on what is selected or focused.
 
 import { act, notify } from "./api.js";
-import { aside, merge, newGroup, reject } from "./bar.js";
-import { keyedGroup } from "./cards.js";
-import { accept, checkGroup, chooseKnown, choosePlace, nameGroup, splitGroup } from "./dialogs.js";
+import { aside, merge, reject } from "./bar.js";
+import { allRight, leaveOffer, takeOffer } from "./cards.js";
+import { accept, checkGroup, chooseKnown, choosePlace, nameGroup, newGroup, splitGroup } from "./dialogs.js";
 import { ask, button, buttons, byId, el } from "./dom.js";
+import { lookAt } from "./look.js";
 import { answer, skip } from "./question.js";
-import { clearSelection, picked, selection, toggle } from "./store.js";
+import { clearSelection, picked, selection, store, toggle } from "./store.js";
 import { cutBefore } from "./strip.js";
-import { itemOf, lookAt, pickUp, visibleTiles } from "./tiles.js";
+import { itemOf, pickUp, visibleTiles } from "./tiles.js";
 
 const HELP = [
   [
@@ -16,8 +17,8 @@ const HELP = [
     [
       ["← → ↑ ↓", "walk"],
       ["Space", "select; with Shift from the last one"],
-      ["Enter", "look at it in full"],
-      ["1 – 9", "move to the group with that key"],
+      ["Enter", "look at it in full, beside what it is like"],
+      ["0 – 9", "move to the group with that number"],
       ["M", "move to…"],
       ["G", "new group of them"],
       ["X", "not this: it does not belong here"],
@@ -31,6 +32,9 @@ const HELP = [
     [
       ["[ ]", "the group before, the next"],
       ["N", "name"],
+      ["R", "all right: its photos belong there"],
+      ["O", "take what is offered beside it"],
+      ["L", "leave what is offered where it is"],
       ["C", "check its photos page by page"],
       ["S", "split"],
       ["V", "choose; then J"],
@@ -41,9 +45,9 @@ const HELP = [
   [
     "Question",
     [
-      ["Y", "same"],
-      ["D", "different"],
-      ["U", "skip"],
+      ["Y U I", "yes, or the first, second, third group"],
+      ["D", "no, or none of them"],
+      ["P", "pass on to the next question"],
     ],
   ],
   [
@@ -93,7 +97,7 @@ export function help() {
         el(
           "p",
           { class: "quiet" },
-          "Letters act on the selected photos, or on the one in focus; those for groups on the group in focus. Photos can be dragged to a group, too.",
+          "Letters act on the selected photos, or on the one in focus; those for groups on the group in focus. A group’s number is its key, and stays; type both digits of 10 and more. Photos can be dragged to a group, too.",
         ),
         el("p", {}, box, el("label", { for: "letters" }, " Letters are shortcuts")),
         buttons(button("Close", () => close(null), { key: "Esc", autofocus: true, class: "strong" })),
@@ -120,19 +124,44 @@ function onPhotos(action) {
   return action(items);
 }
 
+// The number of a group moves photos there; where another number begins with what was typed, it waits for more.
+const PATIENCE = 700;
+let typed = "";
+let waiting = 0;
+
+function digit(key) {
+  clearTimeout(waiting);
+  typed += key;
+  const go = () => {
+    const group = Number(typed);
+    typed = "";
+    if (!store.byId.has(group)) return notify(`There is no group ${group}.`, { bad: true });
+    return onPhotos((items) => act("move", { items, group }));
+  };
+  const more = store.order.some((id) => String(id).startsWith(typed) && String(id) !== typed);
+  if (more) waiting = setTimeout(go, PATIENCE);
+  else go();
+}
+
+function onCard(action) {
+  const card = document.activeElement?.closest?.(".card");
+  if (!card) return notify("Go to a group first: ] and [ walk among them.", { bad: true });
+  return action(card);
+}
+
 function onGroup(action) {
   const group = focusedGroup() ?? (selection.groups.size === 1 ? [...selection.groups][0] : null);
   if (group === null) return notify("Go to a group first: ] and [ walk among them.", { bad: true });
   return action(group);
 }
 
-export function focusTile(element) {
+export function focusTile(element, still = false) {
   if (!element) return;
   for (const other of document.querySelectorAll('.pick[tabindex="0"]')) other.tabIndex = -1;
   const pick = element.querySelector(".pick");
   pick.tabIndex = 0;
-  pick.focus();
-  element.scrollIntoView({ block: "nearest", inline: "nearest" });
+  pick.focus({ preventScroll: true });
+  if (!still) element.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function walk(key) {
@@ -172,6 +201,9 @@ const LETTERS = {
   k: () => onPhotos(chooseKnown),
   b: () => cutBefore(document.activeElement),
   n: () => onGroup(nameGroup),
+  r: () => onCard(allRight),
+  o: () => onGroup(takeOffer),
+  l: () => onGroup(leaveOffer),
   c: () => onGroup(checkGroup),
   s: () => onGroup(splitGroup),
   v: () =>
@@ -181,9 +213,11 @@ const LETTERS = {
     }),
   j: () => merge([...selection.groups]),
   e: () => onGroup((group) => accept([group])),
-  y: () => answer(true),
-  d: () => answer(false),
-  u: skip,
+  y: () => answer("Y"),
+  u: () => answer("U"),
+  i: () => answer("I"),
+  d: () => answer("D"),
+  p: skip,
   z: () => act("undo", {}, { clear: false }),
   Z: () => act("redo", {}, { clear: false }),
   t: () => document.dispatchEvent(new CustomEvent("next-view")),
@@ -210,13 +244,7 @@ export function listen() {
     else if (key === " " && itemOf(event.target) !== null) pickUp(itemOf(event.target), event);
     else if (key === "Escape") clearSelection();
     else if (key === "?") help();
-    else if (letters && /^[1-9]$/.test(key))
-      onPhotos((items) => {
-        const group = keyedGroup(Number(key));
-        return group === undefined
-          ? notify(`No group has the key ${key}.`, { bad: true })
-          : act("move", { items, group });
-      });
+    else if (letters && /^[0-9]$/.test(key)) digit(key);
     else if (letters && LETTERS[key]) LETTERS[key]();
     else if (letters && key.length === 1 && !event.shiftKey && LETTERS[key.toLowerCase()]) LETTERS[key.toLowerCase()]();
     else done = false;

@@ -1,8 +1,8 @@
 // The pool as a map: alike photos lie close together. A lasso selects.
 
 import { button, el, hue } from "./dom.js";
+import { lookAt } from "./look.js";
 import { photo, picked, pool, selection, store } from "./store.js";
-import { lookAt } from "./tiles.js";
 
 const FACES = 400; // up to so many photos are drawn as such
 const images = new Map();

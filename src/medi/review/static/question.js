@@ -1,44 +1,107 @@
-// "Same or different?": the question worth most, and what is known about it.
+// The question that pays most: which group is a photo of, are two groups one, is a half of a group another kind?
 
 import { act, notify } from "./api.js";
 import { baseName, button, byId, el, percent, printable } from "./dom.js";
+import { lookAt } from "./look.js";
 import { store, title } from "./store.js";
-import { lookAt, picture } from "./tiles.js";
+import { picture } from "./tiles.js";
 
+const LEAST = 0.5; // photos that an answer must be expected to correct
+const SHOWN = 4; // photos of a group or half
+const PICKS = ["Y", "U", "I"];
 const skipped = new Set();
 let key = "";
 let folded = false;
 
-export const current = () => store.questions.find((one) => !skipped.has(`${one.a}-${one.b}`)) ?? null;
+const name = (one) => `${one.kind}-${one.a}-${one.b}`;
 
-function side(item, both) {
-  const where = store.groupOf.has(item) ? title(store.groupOf.get(item)) : (store.items[item].known ?? "on its own");
+export const current = () => store.questions.find((one) => one.worth >= LEAST && !skipped.has(name(one))) ?? null;
+
+const place = (item) =>
+  printable(store.groupOf.has(item) ? title(store.groupOf.get(item)) : (store.items[item].known ?? "on its own"));
+
+function side(items, caption, all) {
   return el(
     "figure",
-    {},
-    el(
-      "button",
-      {
-        type: "button",
-        class: "look",
-        "aria-label": `Look at ${baseName(store.items[item].path)} in full`,
-        onclick: () => lookAt(item, both),
-      },
-      picture(item),
+    { class: items.length > 1 ? "several" : "" },
+    ...items.slice(0, SHOWN).map((item) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "look",
+          "aria-label": `Look at ${baseName(store.items[item].path)} in full`,
+          onclick: () => lookAt(item, all),
+        },
+        picture(item),
+      ),
     ),
-    el("figcaption", {}, el("bdi", { dir: "auto" }, printable(where))),
+    el("figcaption", {}, el("bdi", { dir: "auto" }, caption)),
   );
 }
+
+const members = (item, without = []) =>
+  (store.byId.get(store.groupOf.get(item))?.items ?? [item]).filter((one) => !without.includes(one));
+
+// What is asked: its title, what is shown, and the answers with what each does.
+const KINDS = {
+  which(now) {
+    const choices = now.items.length ? now.items : [now.b];
+    const pick = (item) => same({ a: item, b: now.a }, true);
+    const others = choices.length > 1 ? { others: choices.slice(1) } : {};
+    const all = [now.a, ...choices];
+    return {
+      heading: "Which of these is it?",
+      sides: [side([now.a], "this photo", all), ...choices.map((item) => side([item], `as in ${place(item)}`, all))],
+      answers: [
+        ...choices.map((item, index) => [place(item), PICKS[index], pick(item)]),
+        ["None", "D", same({ a: now.a, b: choices[0], ...others }, false)],
+      ],
+      guess: `${percent(now.probability)} ${place(choices[0])}`,
+    };
+  },
+  merge(now) {
+    const [one, other] = [members(now.a), members(now.b)];
+    return {
+      heading: "Are these two groups one?",
+      sides: [side(one, place(now.a), one), side(other, place(now.b), other)],
+      answers: yesNo("Yes, one kind", same(now, true), "No", same(now, false)),
+      guess: `${percent(now.probability)} yes`,
+    };
+  },
+  half(now) {
+    const rest = members(now.b, now.items);
+    const parts = () => act("split", { group: store.groupOf.get(now.b), parts: [now.items, rest] }, { clear: false });
+    return {
+      heading: `Is the first half of ${place(now.b)} another kind?`,
+      sides: [side(now.items, "these", now.items), side(rest, "the others", rest)],
+      answers: yesNo("Yes, split them off", parts, "No, one kind", same(now, true)),
+      guess: `${percent(now.probability)} one kind`,
+    };
+  },
+};
+
+const same =
+  ({ a, b, others }, value) =>
+  () =>
+    act("answer", { a, b, same: value, ...(others && { others }) }, { clear: false });
+
+const yesNo = (yes, ifYes, no, ifNo) => [
+  [yes, "Y", ifYes],
+  [no, "D", ifNo],
+];
 
 export function showQuestion() {
   const section = byId("question");
   const now = current();
   section.hidden = !now;
   if (!now) return;
-  const fresh = `${now.a}-${now.b}-${store.groupOf.get(now.a)}-${store.groupOf.get(now.b)}-${folded}`;
+  document.body.classList.add("asks");
+  const fresh = JSON.stringify([now, [now.a, now.b, ...now.items].map(place), folded]);
   if (fresh === key && section.childElementCount) return;
   const had = section.contains(document.activeElement) ? document.activeElement.dataset.answer : null;
   key = fresh;
+  const { heading, sides, answers, guess } = KINDS[now.kind](now);
   const fold = button(
     folded ? "Show" : "Hide",
     () => {
@@ -47,36 +110,38 @@ export function showQuestion() {
     },
     { class: "bare", "aria-expanded": String(!folded) },
   );
-  const head = el("div", { class: "head" }, el("h2", { id: "question-title" }, "Same or different?"), fold);
+  const head = el("div", { class: "head" }, el("h2", { id: "question-title" }, heading), fold);
   if (folded) return section.replaceChildren(head);
   section.replaceChildren(
     head,
-    el("div", { class: "pair" }, side(now.a, [now.a, now.b]), side(now.b, [now.a, now.b])),
+    el("div", { class: "pair" }, ...sides),
     el(
       "div",
       { class: "answers" },
-      button("Same", () => answer(true), { key: "Y", class: "strong", dataset: { answer: "same" } }),
-      button("Different", () => answer(false), { key: "D", class: "strong", dataset: { answer: "different" } }),
-      button("Skip", skip, { key: "U", dataset: { answer: "skip" } }),
+      ...answers.map(([label, letter, go]) =>
+        button(label, go, { key: letter, class: "strong", dataset: { answer: letter } }),
+      ),
+      button("Skip", skip, { key: "P", dataset: { answer: "P" } }),
       el(
         "p",
         { class: "quiet" },
-        `The computer’s guess: ${percent(now.probability)} same. No other answer would settle as much.`,
+        `The computer’s guess: ${guess}. An answer is expected to correct ${now.worth.toFixed(1)} photos.`,
       ),
     ),
   );
   if (had) section.querySelector(`[data-answer="${had}"]`)?.focus({ preventScroll: true });
 }
 
-export function answer(same) {
+export function answer(letter) {
   const now = current();
   if (!now) return notify("There is no question at the moment.");
-  return act("answer", { a: now.a, b: now.b, same }, { clear: false });
+  const chosen = KINDS[now.kind](now).answers.find(([, one]) => one === letter);
+  return chosen ? chosen[2]() : undefined;
 }
 
 export function skip() {
   const now = current();
-  if (now) skipped.add(`${now.a}-${now.b}`);
+  if (now) skipped.add(name(now));
   showQuestion();
   if (!current()) notify("That was the last question for now.");
 }

@@ -1,6 +1,6 @@
 // What the server last said, and what is selected. Everything shown follows from these.
 
-export const pool = { folder: "", known: [], into: "", live: true, version: "", order: [], positions: null };
+export const pool = { folder: "", known: [], into: "", live: true, version: "", copies: {}, order: [], positions: null };
 
 export const store = {
   seq: -1,
@@ -13,8 +13,11 @@ export const store = {
   redo: "",
   groupOf: new Map(), // item → group
   byId: new Map(), // group number → group
+  sorting: "doubt",
   order: [], // group numbers as the cards stand
+  fresh: [], // groups that the last action made
   moved: new Set(), // items that the last action moved
+  inUse: null, // the group that a person was in last
 };
 
 export const selection = { items: new Set(), groups: new Set() };
@@ -36,24 +39,37 @@ export function take(state, undo, redo) {
     for (const item of group.items) store.groupOf.set(item, group.id);
   }
   store.moved = new Set(store.note?.moved ?? []);
-  // Cards keep their places while a person works; new ones come first, where they are seen.
-  const known = new Set(store.order);
-  const fresh = store.groups.filter((group) => !known.has(group.id));
-  fresh.sort((a, b) => a.confidence - b.confidence || a.id - b.id);
-  store.order = [...fresh.map((group) => group.id), ...store.order.filter((id) => store.byId.has(id))];
+  arrange();
   for (const item of selection.items) if (!store.items[item]) selection.items.delete(item);
   for (const id of selection.groups) if (!store.byId.has(id)) selection.groups.delete(id);
   changed();
 }
 
 const ORDERS = {
-  doubt: (a, b) => a.confidence - b.confidence || a.id - b.id,
-  size: (a, b) => b.items.length - a.items.length || a.id - b.id,
-  name: (a, b) => (a.name ?? "\uffff").localeCompare(b.name ?? "\uffff") || a.id - b.id,
+  doubt: (a, b) => a.confidence - b.confidence,
+  size: (a, b) => b.items.length - a.items.length,
+  name: (a, b) => (a.name ?? "\uffff").localeCompare(b.name ?? "\uffff"),
 };
 
-export function sortBy(order) {
-  store.order = [...store.groups].sort(ORDERS[order]).map((group) => group.id);
+const sorted = (groups) =>
+  [...groups].sort((a, b) => ORDERS[store.sorting](a, b) || a.id - b.id).map((group) => group.id);
+
+// Cards keep their places while a person works. New ones come behind the one in use; finished ones go last, once they
+// are left.
+function arrange() {
+  const shown = new Set(store.order);
+  const stay = store.order.filter((id) => store.byId.has(id));
+  const fresh = sorted(store.groups.filter((group) => !shown.has(group.id)));
+  stay.splice(stay.indexOf(store.inUse) + 1, 0, ...fresh);
+  store.fresh = shown.size ? fresh : [];
+  const last = (id) => store.byId.get(id).finished === true && id !== store.inUse && !store.fresh.includes(id);
+  store.order = [...stay.filter((id) => !last(id)), ...stay.filter(last)];
+}
+
+export function sortBy(chosen) {
+  store.sorting = chosen;
+  store.order = sorted(store.groups);
+  arrange();
   changed();
 }
 

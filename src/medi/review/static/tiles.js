@@ -1,7 +1,7 @@
 // A photo on the page: pick it, drag it, or look at it in full.
 
-import { ask, baseName, button, buttons, count, el, percent, printable } from "./dom.js";
-import { photo, picked, selection, store, title, toggle } from "./store.js";
+import { baseName, el, percent, printable } from "./dom.js";
+import { photo, picked, pool, selection, store, toggle } from "./store.js";
 
 export const DOUBTFUL = 2 / 3;
 const tiles = new Map();
@@ -12,6 +12,7 @@ function describe(item) {
   const parts = [baseName(one.path), `${percent(one.confidence)} sure`];
   if (one.held) parts.push("settled by you");
   if (one.accepted) parts.push(`accepted as ${printable(one.accepted)}`);
+  if (item in pool.copies) parts.push(`the same photo as ${baseName(store.items[pool.copies[item]].path)}`);
   if (store.moved.has(item)) parts.push("just moved");
   return parts.join(", ");
 }
@@ -58,7 +59,7 @@ function update(element, item) {
   pick.setAttribute("aria-pressed", String(chosen));
   pick.setAttribute("aria-label", describe(item));
   pick.title = describe(item);
-  pick.lastChild.textContent = one.held ? "✓" : percent(one.confidence);
+  pick.lastChild.textContent = (item in pool.copies ? "= " : "") + (one.held ? "✓" : percent(one.confidence));
 }
 
 export const itemOf = (element) => {
@@ -83,52 +84,3 @@ export function pickUp(item, event) {
 export function refreshTiles(root) {
   for (const element of root.querySelectorAll(".tile")) update(element, Number(element.dataset.item));
 }
-
-// The whole photo, with its neighbours to the left and right.
-export function lookAt(item, among) {
-  const all = among?.length ? among : [item];
-  let at = Math.max(0, all.indexOf(item));
-  const image = el("img", { alt: "", class: "whole" });
-  const caption = el("p", { class: "caption", "aria-live": "polite" });
-  const show = () => {
-    const now = store.items[all[at]];
-    image.src = photo(now.id, "full");
-    image.alt = baseName(now.path);
-    const where = store.groupOf.has(now.id) ? title(store.groupOf.get(now.id)) : (now.known ?? "on its own");
-    caption.replaceChildren(
-      el("bdi", {}, printable(now.path)),
-      ` · ${printable(where)} · ${percent(now.confidence)} sure`,
-      now.nearest ? ` · nearest known class: ${printable(now.nearest)}` : "",
-    );
-  };
-  const step = (by) => {
-    at = (at + by + all.length) % all.length;
-    show();
-  };
-  show();
-  return ask(
-    "Photo",
-    (close, dialog) => {
-      dialog.addEventListener("keydown", (event) => {
-        if (event.key === "ArrowRight") step(1);
-        else if (event.key === "ArrowLeft") step(-1);
-        else if (event.key === " ") pickUp(all[at]);
-        else return;
-        event.preventDefault();
-      });
-      return [
-        image,
-        caption,
-        buttons(
-          button("‹ Before", () => step(-1), { disabled: all.length < 2 }),
-          button("Next ›", () => step(1), { disabled: all.length < 2 }),
-          button("Select", () => pickUp(all[at]), { key: "Space" }),
-          button("Close", () => close(null), { key: "Esc", autofocus: true }),
-        ),
-      ];
-    },
-    { class: "photo", hideTitle: true },
-  );
-}
-
-export const countPhotos = (items) => count(items.length ?? items.size, "photo");

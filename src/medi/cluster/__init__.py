@@ -1,1 +1,0 @@
-"""Clustering a handful of points, many episodes at once."""

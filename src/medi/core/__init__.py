@@ -1,0 +1,1 @@
+"""What everything stands on: errors, files, the system, devices, progress."""

@@ -1,0 +1,8 @@
+"""Names for the arrays that rooms hand to each other."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Singles = NDArray[np.float32]

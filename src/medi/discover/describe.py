@@ -1,0 +1,120 @@
+"""What is reported of the items and the groups of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from medi.core.arrays import Floats, Ints
+from medi.discover.choice import Choice
+from medi.discover.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group
+from medi.discover.verdict import group_verdict
+from medi.grouping.engine import Grouping, kind_of, known_label
+
+NEAREST_NAMED = 3
+"""Most similar known classes named for each group."""
+COMPARED = 10
+"""Most items of a group that are compared with those of another."""
+
+
+def describe(
+    blank: Discovery, grouping: Grouping, whole: Grouping, drawn: Ints, place: Ints, names: tuple[str, ...]
+) -> Discovery:
+    """The discovery among all lines of a pool, but for what is said of the whole.
+
+    Args:
+        blank: What is said of nothing.
+        grouping: Of the items that were grouped.
+        whole: Of all different items.
+        drawn: (n,) which of these were grouped.
+        place: (m,) the item of each line.
+        names: Of the known classes.
+    """
+    labels, confidence = whole.labels[place], whole.confidence[place]
+    nearest = [""] * len(whole.labels)
+    if names:
+        nearest = [names[i] for i in whole.likeness(whole.points).argmax(1).tolist()]
+    first = {int(item): line for line, item in reversed(list(enumerate(place.tolist())))}
+    sizes = np.bincount(labels[labels >= 0], minlength=grouping.k)
+    return replace(
+        blank,
+        kinds=tuple(kind_of(label) for label in labels.tolist()),
+        labels=tuple(np.maximum(labels, -1).tolist()),
+        known=tuple(names[known_label(0) - label] if label <= known_label(0) else "" for label in labels.tolist()),
+        confidence=tuple(confidence.tolist()),
+        doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
+        nearest_known=tuple(nearest[item] for item in place.tolist()),
+        groups=tuple(_groups(grouping, sizes, [first[item] for item in drawn.tolist()], names)),
+    )
+
+
+def nothing(choice: Choice) -> Discovery:
+    """The result where the pool is empty."""
+    return Discovery(
+        kinds=(),
+        labels=(),
+        known=(),
+        confidence=(),
+        doubtful=(),
+        nearest_known=(),
+        groups=(),
+        count=ClassCount(0, 0, 0, (), (), True, "No groups: there is no novel item."),
+        diagnosis=Diagnosis(
+            expected=None,
+            rehearsed=None,
+            rehearsed_spread=None,
+            gain=choice.gain,
+            gain_spread=choice.spread,
+            distance=None,
+            overlap=None,
+            known_share=0.0,
+            calibrated=bool(choice.splits),
+            verdict="doubtful",
+            reasons=("There is no novel item to group.",),
+        ),
+        representation=choice.representation,
+        representation_scores=dict(choice.scores),
+        positions=(),
+    )
+
+
+def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str, ...]) -> Iterator[Group]:
+    """The groups: how many lines (k,) each has, and the first line (n,) of each item that was grouped."""
+    labels, points = grouping.labels, grouping.points
+    k, calibrated = grouping.k, grouping.calibrated
+    members = [np.flatnonzero(labels == g) for g in range(k)]
+    between, compared = _between(grouping, members)
+    likeness, pure = grouping.likeness(points), grouping.pure
+    for g, mine in enumerate(members):
+        inside = (between[g, g] * compared[g] - 1) / (compared[g] - 1) if compared[g] > 1 else 1.0
+        others = between[g].copy()
+        others[g] = -1
+        probability = float(others.max()) if k > 1 else 0.0
+        centre = points[mine].sum(0)
+        medoid = int(mine[np.argmax(2 * points[mine] @ centre / len(mine) - np.square(points[mine]).sum(1))])
+        closest = likeness[mine].mean(0).argsort()[::-1][:NEAREST_NAMED] if names else []
+        confidence, certain = float(grouping.confidence[mine].mean()), calibrated and len(mine) > 1
+        yield Group(
+            items=int(sizes[g]),
+            confidence=confidence,
+            together=float(inside),
+            pure=float(pure[g]),
+            verdict=group_verdict(confidence, float(pure[g]), probability, calibrated=certain),
+            sibling=int(others.argmax()) if k > 1 else None,
+            sibling_probability=probability,
+            medoid=lines[medoid],
+            neighbours=tuple(names[i] for i in closest),
+        )
+
+
+def _between(grouping: Grouping, members: list[Ints]) -> tuple[Floats, Ints]:
+    """Mean probability (k, k) that items of two groups are of one class, and how many (k,) of each were compared."""
+    if not members:
+        return np.zeros((0, 0)), np.zeros(0, np.int64)
+    some = np.concatenate([mine[:COMPARED] for mine in members])
+    sizes = np.array([min(COMPARED, len(mine)) for mine in members])
+    indicator = (np.repeat(np.arange(len(members)), sizes) == np.arange(len(members))[:, None]).astype(np.float64)
+    pairs = grouping.pairs(some)
+    return indicator @ pairs @ indicator.T / np.maximum(sizes[:, None] * sizes, 1), sizes

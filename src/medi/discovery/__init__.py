@@ -1,1 +1,0 @@
-"""Someone's own pictures in, discovered classes out."""

@@ -1,0 +1,81 @@
+"""Refine clusters with every unlabelled item in sight, observations and queries alike (the `transductive` regime)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medi.kmeans.balanced import sinkhorn
+from medi.kmeans.kmeans import episodes_at_once, squared_distances
+
+
+class Refined(NamedTuple):
+    """What `refine` found.
+
+    Attributes:
+        centres: (episodes, k, d).
+        plan: (episodes, n, k), probability of each cluster for each item; rows sum to 1.
+    """
+
+    centres: Tensor
+    plan: Tensor
+
+
+SHARING_TEMPERATURE = 0.2
+"""How softly items are shared, as a multiple of the episode's mean gap between an item's squared distances to its two
+nearest centres under the starting centres. Features may thus have any scale and dimension."""
+CENTRE_STEP, CENTRE_MOVES = 0.4, 10
+"""Part of the way that a centre moves at a time, and how often."""
+SINKHORN_ITERATIONS = 5
+"""Of Sinkhorn in a round; the balance need not be exact before the centres rest."""
+
+
+def refine(centres: Tensor, points: Tensor, *, balanced: bool) -> Refined:
+    """Share the items out among the centres and move each centre part-way to the mean of its share, again and again.
+
+    Args:
+        centres: (episodes, k, d) to start from, such as those of clustered observations.
+        points: (episodes, n, d), every item in sight.
+        balanced: share out by Sinkhorn so that every cluster gets n / k items. Helps where it is true and costs dearly
+            where it is not; False gives each item a softmax of its own.
+
+    Returns:
+        The final centres, and the plan that belongs to them.
+    """
+    n, d = points.shape[1:]
+    size = episodes_at_once(n * (d + 8 * centres.shape[1]) * points.element_size(), points.device)
+    split = zip(torch.split(centres, size), torch.split(points, size), strict=True)
+    chunks = [_refine(some, among, balanced) for some, among in split]
+    return Refined(*(torch.cat(parts) for parts in zip(*chunks, strict=True)))
+
+
+def _refine(centres: Tensor, points: Tensor, balanced: bool) -> Refined:
+    """`refine` for as many episodes as fit into memory."""
+    distances = squared_distances(points, centres)
+    scale = SHARING_TEMPERATURE * _mean_gap(distances)
+    plan = _share(distances, scale, balanced)
+    for _ in range(CENTRE_MOVES):
+        # A cluster that nothing wants keeps its centre.
+        mass = plan.sum(1).unsqueeze(-1)
+        means = torch.where(mass > 0, plan.mT @ points / mass.clamp_min(torch.finfo(mass.dtype).tiny), centres)
+        centres = centres + CENTRE_STEP * (means - centres)
+        plan = _share(squared_distances(points, centres), scale, balanced)
+    return Refined(centres, plan)
+
+
+def _mean_gap(distances: Tensor) -> Tensor:
+    """Mean difference between the two least of distances (episodes, n, k), as (episodes, 1, 1) and above zero."""
+    if distances.shape[-1] == 1:
+        return torch.ones_like(distances[:, :1, :1])
+    nearest = distances.topk(2, dim=-1, largest=False).values
+    gap = (nearest[..., 1] - nearest[..., 0]).mean(-1)[:, None, None]
+    return torch.where(gap > 0, gap, torch.ones_like(gap))  # all distances equal: any scale gives equal shares
+
+
+def _share(distances: Tensor, scale: Tensor, balanced: bool) -> Tensor:
+    """Plan (episodes, n, k) for squared distances (episodes, n, k) at a temperature of `scale` (episodes, 1, 1)."""
+    if balanced:
+        return sinkhorn(distances, temperature=scale, iterations=SINKHORN_ITERATIONS)
+    return (-distances / scale).softmax(-1)

@@ -1,0 +1,152 @@
+"""The page of `medi assign`: new pictures by what they were recognised as, the doubtful ones apart.
+
+It is one file without scripts, made of the table that was written: what it says is what the table says.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.summary import counted, likely_words
+from medi.photos.folders import Skipped
+from medi.report.page import MOST_COVERS, fill
+from medi.report.strips import ends, hue, room
+from medi.report.words import probability
+
+Row = Mapping[str, str]
+"""A line of the table: a text for each of its columns."""
+
+
+@dataclass(frozen=True)
+class AssignedPicture:
+    """A picture as the page shows it.
+
+    Attributes:
+        path: As the user knows it.
+        source: The thumbnail.
+        confidence: How probable it is that its line is right.
+        second: The second guess, in words.
+    """
+
+    path: str
+    source: Markup
+    confidence: float
+    second: str
+
+
+@dataclass
+class Section:
+    """Pictures with one answer.
+
+    Attributes:
+        kind: Of the answer.
+        label: Number of the group, name of the class, or empty.
+        size: How many pictures it has.
+        doubtful: How many of them are.
+        total: Of their confidence.
+        lines: Of those that are shown, the surest first.
+        sure: The pictures of these.
+        look: The doubtful ones.
+    """
+
+    kind: str
+    label: str
+    size: int = 0
+    doubtful: int = 0
+    total: float = 0.0
+    lines: list[Row] = field(default_factory=list)
+    sure: list[AssignedPicture] = field(default_factory=list)
+    look: list[AssignedPicture] = field(default_factory=list)
+
+    @property
+    def confidence(self) -> float:
+        """Their mean."""
+        return self.total / self.size
+
+    @property
+    def hue(self) -> float | None:
+        """Of its colour in degrees; None where it is no group."""
+        return hue(int(self.label)) if self.kind == "novel" else None
+
+    def count(self, row: Row) -> None:
+        """Take note of one of its lines."""
+        self.size += 1
+        self.total += float(row["confidence"])
+        self.doubtful += _doubtful(row)
+
+    def keep(self, places: int) -> None:
+        """Keep as many lines: the surest and the most doubtful."""
+        self.lines = ends(sorted(self.lines, key=lambda row: (-float(row["confidence"]), row["path"])), places)
+
+
+def render_assigned(
+    rows: Callable[[], Iterable[Row]],
+    thumbnails: Callable[[Sequence[str]], Sequence[bytes]],
+    skipped: Sequence[Skipped],
+    *,
+    calibrated: bool,
+) -> str:
+    """Write the page; memory holds no more lines than it shows, and a few.
+
+    Args:
+        rows: Reads the table; asked twice.
+        thumbnails: From paths to a JPEG of each; asked once, for those that are shown.
+        skipped: Files that were left out.
+        calibrated: Whether known classes set the confidence.
+    """
+    found: dict[tuple[str, str], Section] = {}
+    for row in rows():
+        key = row["kind"], row["label"]
+        found.setdefault(key, Section(*key)).count(row)
+    sections = sorted(found.values(), key=_order)
+    places = {(s.kind, s.label): most for s, most in zip(sections, room([s.size for s in sections]), strict=True)}
+    for row in rows():
+        section, most = found[key := (row["kind"], row["label"])], places[key]
+        section.lines.append(row)
+        if len(section.lines) > 2 * most:
+            section.keep(most)
+    for section in sections:
+        section.keep(places[section.kind, section.label])
+    lines = [row for section in sections for row in section.lines]
+    jpegs = iter(thumbnails([row["path"] for row in lines]))
+    for section in sections:
+        for row in section.lines:
+            (section.look if _doubtful(row) else section.sure).append(_picture(row, next(jpegs)))
+    sizes = {kind: sum(s.size for s in sections if s.kind == kind) for kind in ("novel", "known", "none")}
+    pictures = sum(sizes.values())
+    return fill(
+        "assigned.html.j2",
+        calibrated=calibrated,
+        counted=counted,
+        covers=len(sections) <= MOST_COVERS,
+        hidden=pictures - len(lines),
+        likely_words=likely_words,
+        pictures=pictures,
+        sections={kind: [s for s in sections if s.kind == kind] for kind in sizes},
+        sizes=sizes,
+        skipped=skipped,
+    )
+
+
+def _order(section: Section) -> tuple[bool, bool, int, str]:
+    """Groups by number, known classes by name, none of these."""
+    number = int(section.label) if section.kind == "novel" else 0
+    return section.kind == "none", section.kind == "known", number, section.label
+
+
+def _doubtful(row: Row) -> bool:
+    return float(row["confidence"]) < DOUBTFUL_BELOW
+
+
+def _picture(row: Row, jpeg: bytes) -> AssignedPicture:
+    kind, label = row["second_kind"], row["second_label"]
+    name = {"novel": f"group {label}", "known": label, "none": "none of these"}[kind]
+    lead = "nearest to" if row["kind"] == "none" else "or"
+    second = f"{lead} {name}, {probability(float(row['second_confidence']))}" if kind != row["kind"] or label else ""
+    source = Markup("data:image/jpeg;base64," + b64encode(jpeg).decode())
+    return AssignedPicture(row["path"], source, float(row["confidence"]), second)

@@ -1,0 +1,64 @@
+"""How probable each group is for each item, by what they look like."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from medi.core.arrays import Floats
+
+
+def place_chances(
+    points: Floats, members: Mapping[int, Sequence[int]], confidence: Floats, held: Collection[int]
+) -> Floats:
+    """(n, groups): how probable each group is for each item, by how far it is from the middle of its other items.
+
+    How much a distance counts is set such that free items fit their own groups as well as their confidence says.
+
+    Args:
+        points: (n, d).
+        members: Items of each group.
+        confidence: (n,).
+        held: Items that a person settled.
+    """
+    own = np.full(len(points), -1)
+    for column, items in enumerate(members.values()):
+        own[list(items)] = column
+    away, sizes = _away(points, own), np.bincount(own[own >= 0])
+    typical = max(float(away.mean()), 1e-9)
+    free = np.array([i for i, group in enumerate(own) if group >= 0 and sizes[group] > 1 and i not in held], np.int64)
+    if not len(free):
+        return np.asarray(softmax(-away / typical, axis=1))
+    wanted = confidence[free].mean()
+
+    def short(log_scale: float) -> float:
+        fits = softmax(-np.exp(log_scale) * away[free], axis=1)[np.arange(len(free)), own[free]]
+        return float(wanted - fits.mean())
+
+    low, high = np.log(1e-3 / typical), np.log(1e3 / typical)
+    scale = low if short(low) < 0 else high if short(high) > 0 else brentq(short, low, high, xtol=0.05)
+    return np.asarray(softmax(-np.exp(scale) * away, axis=1))
+
+
+def _away(points: Floats, own: np.ndarray) -> Floats:
+    """(n, groups): squared distance of each item to the middle of a group's other items, less where those are few.
+
+    A group without others is as far as the middle of all.
+    """
+    inside = own >= 0
+    at = np.flatnonzero(inside), own[inside]
+    groups = int(own.max()) + 1
+    sums = np.zeros((groups, points.shape[1]))
+    np.add.at(sums, own[inside], points[inside])
+    lengths, products = np.square(points).sum(1), points @ sums.T
+    count = np.tile(np.bincount(own[inside], minlength=groups).astype(np.float64), (len(points), 1))
+    squares = np.tile(np.square(sums).sum(1), (len(points), 1))
+    squares[at] += lengths[inside] - 2 * products[at]
+    products[at] -= lengths[inside]
+    count[at] -= 1
+    others = np.maximum(count, 1)
+    away = (lengths[:, None] - 2 * products / others + squares / others**2) * count / (count + 1)
+    return np.asarray(np.where(count > 0, away, lengths[:, None]))

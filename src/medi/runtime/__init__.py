@@ -1,1 +1,0 @@
-"""How things run: devices, processes, files, progress."""

@@ -1,1 +1,0 @@
-"""Training: the one loop, its checkpoints, its devices."""

@@ -1,0 +1,155 @@
+"""How many groups, which, and what is known or alone, in pools made of the model itself."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from groupings import sampled_classes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from medi.grouping.class_model import ClassModel
+from medi.grouping.engine import ALONE, Anchors, Ask, known_label
+from medi.grouping.lines import right_lines
+from medi.grouping.numbers import NumberError, median, quantile
+from medi.grouping.search import Odds, group_points, sampled_confidence
+from medi.metrics import acc
+
+WIDTH, SHARE, BEHIND = 16, 0.75, 20
+MODEL = ClassModel(SHARE, float(WIDTH))
+
+
+def test_a_quantile_is_the_smallest_number_with_so_much_at_it_or_below():
+    numbers = np.array([0.0, 0.1, 0.4, 0.3, 0.2])
+    assert [quantile(numbers, level) for level in (0.05, 0.1, 0.11, 0.5, 0.51, 0.95, 1.0)] == [1, 1, 2, 2, 3, 4, 4]
+    assert median(numbers) == 2
+    assert median(np.array([1.0])) == 0
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=40).filter(lambda values: sum(values) > 0.1), st.floats(0.01, 1))
+@settings(max_examples=40, deadline=None)
+def test_blurring_keeps_all_probability_and_what_is_said_of_no_group(values, spread):
+    numbers = np.array(values) / sum(values)
+    found = NumberError(0.0, spread).blur(numbers)
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+    assert found[0] == numbers[0]
+    assert np.array_equal(NumberError().blur(numbers), numbers)
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.2, 0.35, 0.5])
+@pytest.mark.parametrize("k", [1, 3, 5, 10, 40])
+def test_blurring_leaves_the_middle_where_it_is(k, spread):
+    numbers = np.zeros(400)
+    numbers[k] = 1
+    assert median(NumberError(0.0, spread).blur(numbers)) == k
+
+
+def test_blurring_widens_by_about_the_spread_in_logarithms():
+    numbers = np.zeros(400)
+    numbers[40] = 1
+    found = NumberError(0.0, 0.2).blur(numbers)
+    logs = np.log(np.arange(1, 400))
+    mean = found[1:] @ logs
+    assert np.sqrt(found[1:] @ np.square(logs - mean)) == pytest.approx(0.2, rel=0.05)
+    assert mean == pytest.approx(np.log(40), abs=0.01)
+
+
+def test_where_numbers_were_found_too_small_the_middle_moves_up():
+    numbers = np.zeros(400)
+    numbers[20] = 1
+    assert median(NumberError(np.log(1.5), 0.1).blur(numbers)) == 30
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_without_known_and_lone_items_right_lines_are_the_acc(data):
+    n = data.draw(st.integers(1, 12))
+    truth, labels = (np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))) for _ in range(2))
+    truth, labels = np.unique(truth, return_inverse=True)[1], np.unique(labels, return_inverse=True)[1]
+    assert right_lines(truth, labels).mean() == pytest.approx(acc(truth, labels))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_right_lines_are_those_of_the_best_matching_of_all(data):
+    n = data.draw(st.integers(1, 9))
+    values = st.lists(st.sampled_from([-3, -2, -1, 0, 1, 2]), min_size=n, max_size=n)
+    truth, labels = np.array(data.draw(values)), np.array(data.draw(values))
+    found = right_lines(truth, labels)
+    for i, label in enumerate(labels.tolist()):
+        only_one = (truth == truth[i]).sum() == 1
+        if label == ALONE:
+            assert found[i] == (truth[i] == ALONE or (truth[i] >= 0 and only_one))
+        elif label <= -2:
+            assert found[i] == (truth[i] == label)
+    novel = labels >= 0
+    best = max((np.array([order[label] for label in labels[novel]]) == truth[novel]).sum()
+               for order in permutations(range(3)))  # fmt: skip
+    assert found[novel].sum() == best
+    for label in set(labels[novel & found].tolist()):
+        assert len(set(truth[found & (labels == label)].tolist())) == 1
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Four new classes of six, three further items of each of two known classes, three one-offs; in that order."""
+    world = sampled_classes(20, 30, share=SHARE, width=WIDTH, seed=3)
+    anchors = Anchors(world[:6, :BEHIND].mean(1), np.full(6, float(BEHIND)))
+    parts = [*world[6:10, :6], *world[:2, BEHIND : BEHIND + 6], *world[10:13, :1]]
+    truth = np.concatenate([np.repeat(np.arange(4), 6), np.repeat([known_label(0), known_label(1)], 6), [ALONE] * 3])
+    return np.concatenate(parts), truth, anchors
+
+
+def test_in_a_mixed_pool_known_things_are_named_one_offs_are_alone_and_the_rest_is_grouped(mixed):
+    points, truth, anchors = mixed
+    found = group_points(points, anchors, MODEL, Ask(only_novel=False), Odds())
+    right = right_lines(truth, found.labels)
+    assert right[truth <= -2].mean() > 0.9
+    assert right[truth >= 0].mean() > 0.9
+    assert right[truth == ALONE].mean() > 0.5
+    assert found.labels.max() == 3
+    assert found.numbers.argmax() == 4
+    assert found.numbers.sum() == pytest.approx(1)
+
+
+def test_the_share_of_known_things_is_estimated_from_the_pool(mixed):
+    points, truth, anchors = mixed
+    with_known, without = (
+        group_points(points[part], anchors, MODEL, Ask(only_novel=False), Odds()) for part in (truth < 99, truth >= 0)
+    )
+    assert with_known.terms.log_rate > without.terms.log_rate + 1
+    assert with_known.terms.model.log_alone > without.terms.model.log_alone
+    assert (without.labels >= 0).all(), "nothing new is called known"
+
+
+def test_of_a_pool_of_known_things_no_more_groups_are_made_than_there_are_items():
+    world = sampled_classes(4, 30, share=0.95, width=WIDTH, seed=1)
+    anchors = Anchors(world[:, :BEHIND].mean(1), np.full(4, float(BEHIND)))
+    found = group_points(
+        world[:, BEHIND:].reshape(-1, WIDTH), anchors, ClassModel(0.95, WIDTH), Ask(3, only_novel=False), Odds()
+    )
+    assert found.labels.max() + 1 == 3
+
+
+def test_where_only_new_things_are_expected_known_classes_take_nothing(mixed):
+    points, _, anchors = mixed
+    found = group_points(points, anchors, MODEL, Ask(), Odds())
+    assert (found.labels >= 0).all()
+    without = group_points(points, Anchors.none(WIDTH), MODEL, Ask(), Odds())
+    assert np.array_equal(found.labels, without.labels)
+
+
+def test_a_line_is_right_less_often_where_the_number_of_groups_may_be_another(mixed):
+    points, truth, anchors = mixed
+    grouped = group_points(points[truth >= 0], anchors, MODEL, Ask(4), Odds())
+
+    def sure(*numbers: int) -> np.ndarray:
+        chances = np.zeros(len(grouped.numbers))
+        chances[list(numbers)] = 1 / len(numbers)
+        return sampled_confidence(grouped, chances, 60, np.random.default_rng(0))
+
+    assert sure(4).mean() > 0.95
+    assert sure(2).mean() == pytest.approx(0.5, abs=0.1), "of two groups that are one, one is right"
+    assert sure(2).mean() < sure(2, 4).mean() < sure(4).mean()
+    assert (sure(4) < 1).all(), "however many draws agree"

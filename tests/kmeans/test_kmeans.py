@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from small_sets import generator as seeded
+
+from medi.kmeans import kmeans as module
+from medi.kmeans.kmeans import describe, group_means, kmeans, plus_plus_seeds, squared_distances
+
+
+def blobs(
+    episodes: int, k: int, size: int, d: int, *, spread: float, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gaussian classes with means `spread` times as wide as the noise, in an order of its own in each episode."""
+    generator = seeded(seed)
+    means = spread * torch.randn(episodes, k, 1, d, generator=generator)
+    points = (means + torch.randn(episodes, k, size, d, generator=generator)).flatten(1, 2)
+    order = torch.rand(episodes, k * size, generator=generator).argsort(1)
+    labels = torch.arange(k).repeat_interleave(size)[order]
+    return points.gather(1, order.unsqueeze(-1).expand_as(points)), labels
+
+
+def test_squared_distances_agree_with_subtraction_even_far_from_the_origin():
+    points = torch.randn(3, 7, 5, generator=seeded()) + 1000
+    others = torch.randn(3, 4, 5, generator=seeded(1)) + 1000
+    direct = (points.double()[:, :, None] - others.double()[:, None]).square().sum(-1)
+    torch.testing.assert_close(squared_distances(points, others).double(), direct, rtol=1e-3, atol=1e-3)
+    assert (squared_distances(points, points) >= 0).all()
+
+
+def test_cost_is_close_to_scikit_learns_or_better():
+    points, _ = blobs(10, 5, 8, 6, spread=1)
+    ours = kmeans(points, 5, generator=seeded(), restarts=20).cost
+    theirs = [KMeans(5, n_init=20, random_state=0).fit(bag.numpy()).inertia_ for bag in points]
+    assert (ours.numpy() / np.array(theirs) < 1.03).all()
+    assert ours.mean() < np.mean(theirs) * 1.01
+
+
+def test_centres_and_cost_belong_to_the_labels():
+    points, _ = blobs(4, 3, 5, 2, spread=1)
+    found = kmeans(points, 3, generator=seeded())
+    for bag, labels, centres, cost in zip(points, *found, strict=True):
+        means = torch.stack([bag[labels == cluster].mean(0) for cluster in range(3)])
+        torch.testing.assert_close(centres, means)
+        torch.testing.assert_close(cost, (bag - means[labels]).square().sum())
+
+
+def test_no_point_is_nearer_to_another_centre():
+    points, _ = blobs(20, 4, 6, 3, spread=1)
+    found = kmeans(points, 4, generator=seeded())
+    assert torch.equal(squared_distances(points, found.centres).argmin(-1), found.labels)
+
+
+def test_more_restarts_never_cost_more_on_average():
+    points, _ = blobs(50, 5, 5, 16, spread=0.7)
+    one = kmeans(points, 5, generator=seeded(), restarts=1).cost.mean()
+    ten = kmeans(points, 5, generator=seeded(), restarts=10).cost.mean()
+    assert ten < one
+
+
+def test_an_emptied_cluster_is_refilled(monkeypatch):
+    points, _ = blobs(5, 3, 6, 2, spread=3)
+    # All seeds on one point: two of the three clusters start empty.
+    monkeypatch.setattr(
+        module, "plus_plus_seeds", lambda points, k, **_: torch.zeros(len(points), 2, k, dtype=torch.int64)
+    )
+    labels = kmeans(points, 3, generator=seeded(), restarts=2).labels
+    assert all(len(row.unique()) == 3 for row in labels)
+
+
+def test_seeds_are_distinct_points_while_there_are_any():
+    points, _ = blobs(10, 2, 4, 3, spread=1)
+    seeds = plus_plus_seeds(points, 8, generator=seeded(), restarts=3)
+    assert torch.equal(seeds.sort(-1).values, torch.arange(8).expand(10, 3, 8))
+
+
+def test_an_empty_cluster_is_described_by_the_first_point():
+    points = torch.randn(1, 3, 2, generator=seeded())
+    assert torch.equal(describe(points, torch.zeros(1, 3, dtype=torch.int64), 2).centres[0, 1], points[0, 0])
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_means_are_those_of_loops_and_zero_for_an_empty_group(batch):
+    g = torch.Generator().manual_seed(0)
+    points, labels = torch.randn(*batch, 7, 4, generator=g), torch.randint(3, (*batch, 7), generator=g)
+    means = group_means(points, labels, 4)
+    rows = zip(*(x.reshape(-1, *x.shape[-2:]) for x in (points, labels[..., None], means)), strict=True)
+    for some, own, mean in rows:
+        for group in range(4):
+            members = some[own[:, 0] == group]
+            assert torch.allclose(mean[group], members.mean(0) if len(members) else torch.zeros(4), atol=1e-6)
