@@ -1,36 +1,16 @@
 """The page of a review in a real browser."""
 
 import json
-import threading
-import time
-from contextlib import contextmanager
 
 import pytest
-import uvicorn
 from PIL import Image
+from review_pages import WIDE, serving, settled, show
 from reviews import made_up_review, toy_pool
 
 from medi.discover.result import DOUBTFUL_BELOW
-from medi.review.page import application
-from medi.review.server import Doorkeeper, Guard, listening
 
-PHONE, WIDE, ZOOMED = (360, 740), (1280, 900), (320, 225)  # the last: 1280 x 900 at 400 %
+PHONE, ZOOMED = (360, 740), (320, 225)  # the last: 1280 x 900 at 400 %
 HOSTILE = "<img src=x onerror='window.broken = 1'>\u202e\"><script>window.broken = 1</script>"
-
-
-@contextmanager
-def serving(review):
-    with listening(None) as listener:
-        port = listener.getsockname()[1]
-        keeper = Doorkeeper(port)
-        server = uvicorn.Server(uvicorn.Config(Guard(application(review, print), keeper), log_level="error", ws="none"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{port}/?token={keeper.token}", keeper
-        finally:
-            server.should_exit = True
-            thread.join(10)
 
 
 @pytest.fixture
@@ -46,21 +26,6 @@ def page(browser, review):
         yield browser
         assert browser.complaints("http://127.0.0.1:", "about:blank") == []
         browser.call("Page.navigate", url="about:blank")
-
-
-def show(browser, address, size=WIDE, **options) -> None:
-    browser.open(address, width=size[0], height=size[1], **options)
-    browser.wait_until("document.body?.classList.contains('ready')")
-
-
-def settled(browser, review, seq: int) -> None:
-    """Until an action is taken and shown."""
-    browser.wait_until("!document.body.hasAttribute('aria-busy')")
-    deadline = time.monotonic() + 10
-    while review.history.seq < seq:
-        assert time.monotonic() < deadline, f"still at {review.history.seq}"
-        time.sleep(0.02)
-    browser.wait_until("!document.body.hasAttribute('aria-busy')")
 
 
 def name(browser, text: str) -> None:

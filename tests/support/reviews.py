@@ -11,7 +11,9 @@ from PIL import Image
 from sklearn.cluster import AgglomerativeClustering
 
 from medi.grouping.constraints import Links
-from medi.grouping.saved_pool import Regrouped
+from medi.grouping.engine import Anchors, Ask
+from medi.grouping.grouper import PosteriorGrouper
+from medi.grouping.saved_pool import Regrouped, SavedPool
 from medi.review.discovery_folder import read_folder
 from medi.review.session import Review
 
@@ -125,3 +127,12 @@ def made_up_review(folder: Path, pool: ToyPool | None = None, *, learning: bool 
 def act(review: Review, action: str, **arguments) -> dict:
     review.act({"seq": review.history.seq, "action": action, **arguments})
     return review.state()
+
+
+def engine_review(folder: Path, points: np.ndarray, k: int) -> Review:
+    """Points in so many groups by the engine that people have, no known class beside them."""
+    none = Anchors.none(points.shape[1])
+    grouping = PosteriorGrouper((), none.means, np.zeros(0, int)).group(points, none, Ask(k))
+    drawn = ToyPool(points, grouping.labels)
+    pool = SavedPool(grouping, np.arange(len(points)), drawn.positions(), ())
+    return Review(read_folder(write_discovery(folder, drawn, known=0)), pool)
