@@ -7,16 +7,9 @@ import pytest
 from worlds import gaussian_classes
 
 from medi.core.errors import InputError
-from medi.grouping import representation as representations
-from medi.grouping.representation import (
-    TOO_LARGE,
-    Representation,
-    as_they_are,
-    class_means,
-    principal,
-    unit_length,
-    whitened,
-)
+from medi.grouping import preparations
+from medi.grouping.preparations import as_they_are, class_means, principal, unit_length, whitened
+from medi.grouping.representation import TOO_LARGE, Representation
 from medi.methods.learnt_step import TorchStep
 from medi.nn import build
 from medi.nn.embed import NetworkEmbedding
@@ -149,7 +142,7 @@ def test_items_that_no_point_can_be_made_of_are_refused(items, message):
 def test_what_is_fitted_in_chunks_is_what_is_fitted_at_once(monkeypatch):
     known = gaussian_classes(5, 21, width=6, nuisance=2.0)
     whole = unit_length(known, "x")(known.values)
-    monkeypatch.setattr(representations, "CHUNK", 8)
+    monkeypatch.setattr(preparations, "CHUNK", 8)
     monkeypatch.setattr("medi.data.items.CHUNK", 8)
     assert np.allclose(unit_length(known, "x")(known.values), whole, atol=1e-12)
     points = known.values.astype(np.float64)

@@ -9,7 +9,8 @@ from medi.core.progress import Silent
 from medi.core.workplace import Workplace
 from medi.data.items import Items
 from medi.discover.config import DiscoveryConfig, Teacher
-from medi.grouping.representation import Representation, as_they_are, unit_length, whitened
+from medi.grouping.preparations import as_they_are, unit_length, whitened
+from medi.grouping.representation import Representation
 
 PIXELS, UNIT, WHITENED, PROJECTED = "pixels", ", unit length", ", whitened", " + projector"
 ROOTED = ", square roots"

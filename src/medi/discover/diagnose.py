@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from medi.discover.choice import Split
 from medi.discover.thinning import compact, thin
 from medi.grouping.engine import Stage
-from medi.grouping.representation import class_means
+from medi.grouping.preparations import class_means
 from medi.theory import overlap
 
 OVERLAP_NEIGHBOURS, OVERLAP_RESAMPLES, OVERLAP_POINTS = 5, 20, 500

@@ -19,7 +19,8 @@ from medi.grouping.copies import LabelledItems
 from medi.grouping.engine import Anchors, Stage
 from medi.grouping.grouper import PosteriorGrouper
 from medi.grouping.partition import partition_of
-from medi.grouping.representation import Representation, as_they_are, class_means
+from medi.grouping.preparations import as_they_are, class_means
+from medi.grouping.representation import Representation
 
 FEWEST_ITEMS = 3
 """Items that a known class needs to take part in choices and rehearsals."""

@@ -19,7 +19,8 @@ from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.data.items import Items, chunks
 from medi.grouping.partition import Partition
-from medi.grouping.representation import Representation, as_they_are, principal
+from medi.grouping.preparations import as_they_are, principal
+from medi.grouping.representation import Representation
 from medi.methods import Learner, Method, Plan, method_of
 from medi.methods.cata_views import ViewsConfig
 from medi.methods.learnt_step import TorchStep
