@@ -28,10 +28,10 @@ from discover_draws import Draw, Source, add_arguments, draw, read_sets, sources
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from script import Parser, run
+from threadpoolctl import threadpool_limits
 
 from medi.bench.run import describe_run
 from medi.core.files import append_to_journal, make_folder, read_journal
-from medi.core.machine import one_thread
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.learning import learn
@@ -164,7 +164,7 @@ def main(parser: Parser) -> None:
     make_folder(options.out.parent)
     rows = read_journal(options.out) if options.out.exists() else []
     done = {(row["set"], row["groups"], row["sizes"], row["draw"]) for row in rows if row["engine"] == ENGINE}
-    with one_thread():
+    with threadpool_limits(1):
         facts = describe_run(torch.device("cpu"))
         for seed in range(options.first, options.first + options.draws):
             for name, source in read.items():

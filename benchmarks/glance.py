@@ -44,12 +44,12 @@ from discover_draws import (
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from script import Parser, run
+from threadpoolctl import threadpool_limits
 
 from discover import bins
 from medi.bench.run import describe_run
 from medi.core.errors import InputError
 from medi.core.files import append_to_journal, make_folder, read_journal, write_atomically
-from medi.core.machine import one_thread
 from medi.core.progress import Reporter
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
@@ -225,7 +225,7 @@ def main(parser: Parser) -> None:
     journal = options.out / JOURNAL
     rows = read_journal(journal) if journal.exists() else []
     done = {(row["set"], row["groups"], row["draw"], row["pool"]) for row in rows}
-    with one_thread():
+    with threadpool_limits(1):
         facts = describe_run(torch.device("cpu")) | {
             "scikit-learn": sklearn.__version__,
             "python": platform.python_version(),

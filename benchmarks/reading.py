@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from script import Parser, positive, run, some_of, write_json
 from sklearn.metrics.pairwise import cosine_similarity
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from medi.core.machine import one_thread
 from medi.core.progress import Silent
 from medi.core.workplace import Workplace
 from medi.data.benchmarks import load
@@ -214,7 +214,7 @@ def grouping() -> dict[str, Any]:
     for classes, each in ((10, 5), (25, 20), (80, 50)):
         pool, _ = some(classes, each)
         start = perf_counter()
-        with one_thread():
+        with threadpool_limits(1):
             found = discover_groups(known, pool, DiscoveryConfig(only_novel=False), Workplace())
         groups = found.discovery.count.k
         figures[str(len(pool))] = {"seconds": perf_counter() - start, "classes": classes, "groups": groups}

@@ -10,9 +10,11 @@ import unicodedata
 from pathlib import Path
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from medi.data.glyphs import distinct_letters, drawings
+from medi.data.glyphs import distinct_letters, moved
 
 KNOWN = "ABDEFGHKLMNPQRSWYZЖФ"
 NOVEL = "ΔΞΨΩՁՖკჭ"
@@ -41,6 +43,15 @@ def main() -> None:
     kinds = {"known": KNOWN, "novel": NOVEL, "alone": ONE_OFFS}
     names = {kind: [name_of(letter) for letter in some] for kind, some in kinds.items()}
     (HERE / "letters.json").write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
+
+
+def drawings(letter: int, count: int, side: int, generator: np.random.Generator) -> list[NDArray[np.uint8]]:
+    """So many drawings (side, side) of the letter of a number, ink bright, each in another face as far as they go."""
+    templates = distinct_letters()[1][letter]
+    faces = generator.permutation(np.flatnonzero(templates.any(axis=(1, 2))))
+    fine = torch.from_numpy(templates[np.resize(faces, count)])[:, None]
+    large = [Image.fromarray(image[0]) for image in moved(fine, generator).round().to(torch.uint8).numpy()]
+    return [np.asarray(image.resize((side, side), Image.Resampling.BICUBIC)) for image in large]
 
 
 def name_of(letter: str) -> str:

@@ -11,7 +11,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-EXTRAS = ("torch", "torchvision", "pooch", "matplotlib", "pyarrow", "rawpy", "ray", "timm", "open_clip", "transformers")
+EXTRAS = (
+    "torch",
+    "torchvision",
+    "requests",
+    "matplotlib",
+    "pyarrow",
+    "rawpy",
+    "ray",
+    "timm",
+    "open_clip",
+    "transformers",
+)
 WITHOUT = f"""
 from importlib.machinery import PathFinder
 find_spec = PathFinder.find_spec
@@ -30,7 +41,7 @@ def plain(tmp_path_factory) -> Path:
 
 def python(folder: Path, *words: object) -> subprocess.Popen[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200", "PYTHONPATH": str(folder)}
-    environment["MEDI_CACHE"] = str(folder / "cache")
+    environment |= {"MEDI_CACHE": str(folder / "cache"), "MEDI_DATA": str(folder / "data")}
     command = [sys.executable, *map(str, words)]
     return subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -137,7 +148,7 @@ def test_commands_that_need_torch_name_the_extra(plain, words, what):
 
 def test_a_download_names_the_extra(plain):
     said = medi(plain, "data", "fetch", "svhn", code=2)
-    assert said == 'medi: medi data fetch needs pooch: pip install "medi[train]"\n'
+    assert said == 'medi: medi data fetch needs requests: pip install "medi[train]"\n'
 
 
 @pytest.mark.parametrize("encoder", ["timm:resnet10t", "open_clip:RN50/openai", "transformers:facebook/dinov2-small"])

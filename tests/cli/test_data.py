@@ -40,7 +40,7 @@ def test_list_imports_nothing_heavy() -> None:
     program = (
         "import sys; from typer.testing import CliRunner; from medi.cli.data import app\n"
         "assert CliRunner().invoke(app, ['list']).exit_code == 0\n"
-        "sys.exit(' '.join({'torch', 'numpy', 'scipy', 'pooch'} & set(sys.modules)))"
+        "sys.exit(' '.join({'torch', 'numpy', 'scipy', 'requests'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr.strip() == ""
@@ -70,7 +70,7 @@ def test_fetch_leaves_alone_what_is_there_and_what_is_generated(folder: Path, mo
     assert medi_data("fetch", "glyphs", "cifar10")[1] is None
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     fetched = []
-    monkeypatch.setattr("medi.data.download.fetch", lambda facts, progress: fetched.append(facts.name))
+    monkeypatch.setattr("medi.data.download.fetch", lambda facts, reporter: fetched.append(facts.name))
     medi_data("fetch", "all")
     assert fetched == [name for name, facts in BENCHMARKS.items() if not facts.generated]
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 from official import CIFAR100, OMNIGLOT, write_tiny
-from rich.console import Console
-from rich.progress import Progress
 
 from medi.core.errors import InputError
+from medi.core.progress import Silent
 from medi.data.check import State, check, summary
 from medi.data.download import fetch
 from medi.data.facts import Archive, Facts
@@ -98,7 +97,7 @@ def contents(folder: Path) -> set[str]:
 
 
 def test_a_tar_archive_arrives_unpacked(cifar100: Facts, folder: Path) -> None:
-    placed = fetch(cifar100)
+    placed = fetch(cifar100, Silent())
     assert {path.name for path in placed} == {"train.bin", "test.bin", "fine_label_names.txt"}
     assert contents(folder) == {"cifar-100-binary", *(f"cifar-100-binary/{path.name}" for path in placed)}
     assert summary(check(cifar100)) == State.WHOLE
@@ -107,24 +106,24 @@ def test_a_tar_archive_arrives_unpacked(cifar100: Facts, folder: Path) -> None:
 def test_other_archives_are_kept_as_they_are_and_what_is_there_is_not_downloaded_again(
     omniglot: Facts, folder: Path, server: Server
 ) -> None:
-    fetch(omniglot)
+    fetch(omniglot, Silent())
     assert contents(folder) == {"omniglot", *(f"omniglot/{file}" for file in omniglot.records)}
     assert summary(check(omniglot)) == State.WHOLE
     server.asked.clear()
-    assert fetch(omniglot) == []
+    assert fetch(omniglot, Silent()) == []
     assert server.asked == []
     (folder / "omniglot" / "images_evaluation.zip").unlink()
-    fetch(omniglot)
+    fetch(omniglot, Silent())
     assert server.asked == ["images_evaluation.zip"]
 
 
 def test_only_a_damaged_or_absent_file_is_replaced(cifar100: Facts, folder: Path) -> None:
-    fetch(cifar100)
+    fetch(cifar100, Silent())
     train, test = (folder / cifar100.folder / file for file in ("train.bin", "test.bin"))
     train.write_bytes(train.read_bytes()[:-1])
     partial = test.read_bytes()[: 3074 * 5]
     test.write_bytes(partial)
-    assert fetch(cifar100) == [train]
+    assert fetch(cifar100, Silent()) == [train]
     assert [file.records for file in check(cifar100)] == [20, 5]
     assert test.read_bytes() == partial
 
@@ -145,7 +144,7 @@ def test_a_download_that_is_tampered_with_or_breaks_off_leaves_what_was_there(
         server.cut_short.add("cifar-100-binary.tar.gz")
     why = "what came does not have the md5 checksum" if tampered else ".*broke off"
     with pytest.raises(InputError, match=rf"download of http://.* failed: {why}"):
-        fetch(cifar100)
+        fetch(cifar100, Silent())
     assert contents(folder) == there
 
 
@@ -153,16 +152,17 @@ def test_ctrl_c_leaves_nothing(cifar100: Facts, folder: Path, monkeypatch: pytes
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("medi.data.download._Bar.update", interrupt)
+    reporter = Silent()
+    monkeypatch.setattr(reporter, "track", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        fetch(cifar100)
+        fetch(cifar100, reporter)
     assert contents(folder) == set()
 
 
 def test_a_missing_page_is_told_with_what_to_do(omniglot: Facts, folder: Path, server: Server) -> None:
     server.files.clear()
     with pytest.raises(InputError) as error:
-        fetch(omniglot)
+        fetch(omniglot, Silent())
     assert "127.0.0.1 answered 404" in str(error.value)
     assert f"get images_background.zip by other means and put it into {folder / 'omniglot'}" in str(error.value)
     assert "\n" not in str(error.value)
@@ -172,7 +172,7 @@ def test_a_missing_page_is_told_with_what_to_do(omniglot: Facts, folder: Path, s
 def test_a_refused_connection_is_told_with_what_to_do(cifar100: Facts, folder: Path, server: Server) -> None:
     server.http.server_close()
     with pytest.raises(InputError, match=r"there is no connection to 127\.0\.0\.1.*check the network") as error:
-        fetch(cifar100)
+        fetch(cifar100, Silent())
     assert f"unpack it in {folder}" in str(error.value)
     assert contents(folder) == set()
 
@@ -185,7 +185,7 @@ def test_a_tar_archive_that_would_write_elsewhere_is_refused(name: str, server: 
     evil = replace(CIFAR100, archives=(server.archive("evil.tar.gz", buffer.getvalue(), extract=True),))
     # The slash of an absolute path is dropped, so that it lands inside and is missed in its place.
     with pytest.raises(InputError, match="lacks test.bin, train.bin" if name.startswith("/") else "cannot be unpacked"):
-        fetch(evil)
+        fetch(evil, Silent())
     assert contents(folder) == set()
     assert not list(folder.parent.rglob("escaped.bin"))
 
@@ -193,14 +193,7 @@ def test_a_tar_archive_that_would_write_elsewhere_is_refused(name: str, server: 
 def test_a_folder_that_cannot_be_written_is_named(cifar100: Facts, folder: Path) -> None:
     folder.write_text("a file where the folder should be")
     with pytest.raises(InputError, match=f"MEDI_DATA is {folder}, which is a file"):
-        fetch(cifar100)
-
-
-def test_the_bar_ends_full(omniglot: Facts, folder: Path) -> None:
-    with Progress(console=Console(file=io.StringIO())) as progress:
-        fetch(omniglot, progress)
-    assert [task.description for task in progress.tasks] == list(omniglot.records)
-    assert all(task.finished for task in progress.tasks)
+        fetch(cifar100, Silent())
 
 
 def test_links_in_a_tar_archive_are_not_followed(server: Server, folder: Path, tmp_path: Path) -> None:
@@ -212,5 +205,5 @@ def test_links_in_a_tar_archive_are_not_followed(server: Server, folder: Path, t
         archive.addfile(tarfile.TarInfo("cifar-100-binary/escaped.bin"), io.BytesIO())
     evil = replace(CIFAR100, archives=(server.archive("evil.tar.gz", buffer.getvalue(), extract=True),))
     with pytest.raises(InputError, match=r"lacks test\.bin, train\.bin"):
-        fetch(evil)
+        fetch(evil, Silent())
     assert not (tmp_path / "escaped.bin").exists()

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from hashlib import sha256
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medi.core.progress import Silent
-from medi.photos.cache import STALE_SECONDS, PhotoCache, cache_folder
+from medi.photos.cache import PhotoCache, cache_folder
 
 
 class Told(Silent):
@@ -49,15 +48,15 @@ def test_what_was_put_is_found_at_once_by_the_next_run_and_by_the_same_encoder_o
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 50), st.binary(min_size=3, max_size=3), max_size=8), max_size=6))
-def test_many_shards_are_one_dictionary(tmp_path_factory, shards):
+def test_the_shards_of_two_programs_at_once_are_one_dictionary(tmp_path_factory, shards):
     folder = tmp_path_factory.mktemp("cache")
-    expected, cache = {}, open_cache(folder)
-    for shard in shards:
+    expected, caches = {}, (open_cache(folder), open_cache(folder))
+    for number, shard in enumerate(shards):
         new = {name: value for name, value in shard.items() if name not in expected}
-        cache.put([(digest(name), value) for name, value in new.items()])
+        caches[number % 2].put([(digest(name), value) for name, value in new.items()])
         expected |= new
-    for found in (cache, open_cache(folder)):
-        assert {name: value for name in range(51) if (value := found.get(digest(name))) is not None} == expected
+    both = open_cache(folder)
+    assert {name: value for name in range(51) if (value := both.get(digest(name))) is not None} == expected
 
 
 def test_a_shard_that_does_not_fit_together_is_a_mistake_of_ours(tmp_path):
@@ -106,15 +105,6 @@ def test_a_process_killed_while_it_writes_leaves_whole_shards(tmp_path):
     assert all(cache.get(digest(f"{number}.{i}")) is None for i in range(20))
 
 
-def test_two_programs_write_at_once_and_a_third_finds_all(tmp_path):
-    one, two = open_cache(tmp_path), open_cache(tmp_path)
-    for i in range(5):
-        one.put(rows([f"one {i}"]))
-        two.put(rows([f"two {i}", f"one {i}"]))
-    both = open_cache(tmp_path)
-    assert all(both.get(digest(f"{name} {i}")) == b"value" for name in ("one", "two") for i in range(5))
-
-
 @pytest.mark.parametrize("cut", [0, 10, 40, 100, 180, -1])
 def test_a_torn_shard_is_not_read_and_makes_room_for_a_whole_one(tmp_path, cut):
     open_cache(tmp_path).put(rows("abc"))
@@ -153,16 +143,6 @@ def test_a_shard_that_is_damaged_or_deleted_while_the_cache_is_open_is_done_with
     assert cache.get(digest("a")) is None
 
 
-def test_what_killed_processes_were_writing_is_cleared_away_once_it_is_old(tmp_path):
-    open_cache(tmp_path)
-    old, new = (tmp_path / "net-1" / f".{name}.shard.1.tmp" for name in ("old", "new"))
-    old.write_bytes(b"half")
-    new.write_bytes(b"half")
-    os.utime(old, (0, time.time() - STALE_SECONDS - 1))
-    open_cache(tmp_path)
-    assert (old.exists(), new.exists()) == (False, True)
-
-
 def test_a_folder_that_cannot_be_had_is_told_once_and_done_without(tmp_path):
     (tmp_path / "file").touch()
     told = Told()
@@ -191,10 +171,3 @@ def test_a_cache_that_fails_later_is_told_once_and_still_read(tmp_path, monkeypa
     assert len(told.said) == 1
     assert "No space left" in told.said[0]
     assert not list(tmp_path.rglob("*.tmp"))
-
-
-def test_the_index_takes_sixteen_bytes_a_photo(tmp_path):
-    cache = open_cache(tmp_path)
-    for start in range(0, 300, 100):
-        cache.put(rows(range(start, start + 100)))
-    assert sum(column.nbytes for column in cache._index) == 16 * 300

@@ -74,7 +74,8 @@ def _at_hand(facts: Facts) -> str:
 @app.command("fetch")
 def fetch_benchmarks(names: Annotated[list[str], NAMES]) -> None:
     """Download benchmarks; what is there already is left alone, unless it is damaged."""
-    from medi.data.download import fetch, progress_bars
+    from medi.core.progress import Reporter
+    from medi.data.download import fetch
 
     console = Console()
     for facts in _chosen(names):
@@ -82,9 +83,7 @@ def fetch_benchmarks(names: Annotated[list[str], NAMES]) -> None:
             say(console, f"{facts.name}: nothing to fetch, it is generated")
             continue
         folder = data_folder() / facts.folder
-        with progress_bars() as progress:
-            placed = fetch(facts, progress)
-        if placed:
+        if fetch(facts, Reporter()):
             say(console, f"{facts.name}: fetched into {folder} ({facts.licence})")
         else:
             say(console, f"{facts.name}: nothing to fetch, it is in {folder} (delete that to fetch it anew)")

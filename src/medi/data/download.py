@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import tarfile
 import zlib
 from collections.abc import Collection
+from hashlib import md5
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
 from medi.core.errors import InputError
 from medi.core.extras import imported
+from medi.core.progress import Reporter
 from medi.data.check import State, check
 from medi.data.facts import Archive, Facts
 from medi.data.store import data_folder
 
 
-def fetch(facts: Facts, progress: Progress | None = None) -> list[Path]:
+def fetch(facts: Facts, reporter: Reporter) -> list[Path]:
     """Download the files that are absent or damaged; whole and partial ones stay as they are.
 
     Returns:
@@ -31,24 +29,17 @@ def fetch(facts: Facts, progress: Progress | None = None) -> list[Path]:
     placed: list[Path] = []
     for archive in facts.archives:
         if wanted and (archive.extract or archive.name in wanted):
-            placed += _fetch_archive(facts, archive, wanted, progress or Progress(disable=True))
+            placed += _fetch_archive(facts, archive, wanted, reporter)
     return placed
 
 
-def progress_bars() -> Progress:
-    """Bars for downloads on stderr, gone once they are done; nothing where nobody watches."""
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _fetch_archive(facts: Facts, archive: Archive, wanted: set[str], progress: Progress) -> list[Path]:
+def _fetch_archive(facts: Facts, archive: Archive, wanted: set[str], reporter: Reporter) -> list[Path]:
     root = data_folder()
     try:
         root.mkdir(parents=True, exist_ok=True)
         # Beside its destination, so that the last step is a rename on one file system.
         with TemporaryDirectory(prefix=".fetch-", dir=root) as temporary:
-            downloaded = _download(facts, archive, Path(temporary), progress)
+            downloaded = _download(facts, archive, Path(temporary), reporter)
             arrived = _unpack(facts, downloaded, wanted) if archive.extract else [downloaded]
             return _place(arrived, root / facts.folder, wanted)
     except OSError as error:
@@ -58,20 +49,26 @@ def _fetch_archive(facts: Facts, archive: Archive, wanted: set[str], progress: P
         ) from error
 
 
-def _download(facts: Facts, archive: Archive, folder: Path, progress: Progress) -> Path:
+def _download(facts: Facts, archive: Archive, folder: Path, reporter: Reporter) -> Path:
     """The archive in `folder`, its checksum checked."""
-    pooch = imported("train", "pooch", "medi data fetch")
-    from requests import RequestException
-
-    pooch.get_logger().setLevel(logging.WARNING)
-    downloader = pooch.HTTPDownloader(progressbar=_Bar(progress, archive.name))
+    requests = imported("train", "requests", "medi data fetch")
+    path, digest = folder / archive.name, md5(usedforsecurity=False)
     try:
-        pooch.retrieve(archive.url, f"md5:{archive.md5}", archive.name, folder, downloader=downloader)
-    except RequestException as error:
+        with (
+            requests.get(archive.url, stream=True, timeout=30) as answer,
+            path.open("wb") as file,
+            reporter.track(f"{archive.name}, MB", archive.megabytes) as tick,
+        ):
+            answer.raise_for_status()
+            for part in answer.iter_content(2**16):
+                digest.update(part)
+                file.write(part)
+                tick(file.tell() // 10**6)
+    except requests.RequestException as error:
         raise _failed(facts, archive, _network_reason(archive, error)) from error
-    except ValueError as error:
-        raise _failed(facts, archive, f"what came does not have the md5 checksum {archive.md5}") from error
-    return folder / archive.name
+    if digest.hexdigest() != archive.md5:
+        raise _failed(facts, archive, f"what came does not have the md5 checksum {archive.md5}")
+    return path
 
 
 def _network_reason(archive: Archive, error: Exception) -> str:
@@ -128,28 +125,3 @@ def _place(arrived: Collection[Path], folder: Path, wanted: set[str]) -> list[Pa
         if file.name in wanted or not target.exists():
             placed.append(file.replace(target))
     return placed
-
-
-class _Bar:
-    """What pooch asks of a progress bar, which is a little of tqdm, drawn by rich."""
-
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(title, total=None)
-
-    @property
-    def total(self) -> float | None:
-        return self._progress.tasks[self._task].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._progress.update(self._task, total=size)
-
-    def update(self, size: int) -> None:
-        self._progress.advance(self._task, size)
-
-    def reset(self) -> None:
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        """Nothing to do: the display closes all its bars together."""

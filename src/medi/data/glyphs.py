@@ -84,15 +84,6 @@ def glyphs(seed: int = 0) -> tuple[ImageSet, ImageSet]:
     )
 
 
-def drawings(letter: int, count: int, side: int, generator: np.random.Generator) -> list[npt.NDArray[np.uint8]]:
-    """So many drawings (side, side) of the letter of a number, ink bright, each in another face as far as they go."""
-    templates = distinct_letters()[1][letter]
-    faces = generator.permutation(np.flatnonzero(templates.any(axis=(1, 2))))
-    fine = torch.from_numpy(templates[np.resize(faces, count)])[:, None]
-    large = [Image.fromarray(image[0]) for image in _moved(fine, generator).round().to(torch.uint8).numpy()]
-    return [np.asarray(image.resize((side, side), Image.Resampling.BICUBIC)) for image in large]
-
-
 def _draw(letters: tuple[str, ...], templates: npt.NDArray[np.uint8], generator: np.random.Generator) -> ImageSet:
     """Jitter templates (classes, faces, _FINE, _FINE), blank where a face lacks the letter, into a set of images."""
     missing = ~templates.any(axis=(2, 3))
@@ -103,14 +94,14 @@ def _draw(letters: tuple[str, ...], templates: npt.NDArray[np.uint8], generator:
     labels = np.repeat(np.arange(len(letters), dtype=np.int64), IMAGES_PER_CLASS)
     chosen = torch.from_numpy(templates[labels, faces])
     return ImageSet(
-        F.avg_pool2d(_moved(chosen[:, None], generator), _FINE // SIZE).round().to(torch.uint8),
+        F.avg_pool2d(moved(chosen[:, None], generator), _FINE // SIZE).round().to(torch.uint8),
         torch.from_numpy(labels),
         tuple(unicodedata.name(letter).capitalize() for letter in letters),
         {"face": torch.from_numpy(faces)},
     )
 
 
-def _moved(fine: Tensor, generator: np.random.Generator) -> Tensor:
+def moved(fine: Tensor, generator: np.random.Generator) -> Tensor:
     """Rotate, scale and shear (n, 1, _FINE, _FINE) at random."""
     angle = generator.uniform(-_ROTATION, _ROTATION, len(fine))
     scale = generator.uniform(*_SCALES, len(fine))

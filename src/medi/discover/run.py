@@ -9,9 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from medi.core.errors import InputError
 from medi.core.files import make_folder, only_process, write_atomically
-from medi.core.machine import machine, one_thread
+from medi.core.machine import machine
 from medi.core.progress import Reporter
 from medi.core.workplace import Workplace
 from medi.data.facts import PHOTO
@@ -112,7 +114,7 @@ def run_discover(
         if not first:
             return None
         if not encoder.network:  # on features, more processes or threads would only wait for each other
-            with one_thread():
+            with threadpool_limits(1):  # many small operations wait for no other thread
                 found = _sort(arguments, folders, encoder, work, said, together=together)
         seconds = {"reading": found.read_at - start, "grouping": monotonic() - found.read_at}
         facts = discovery_facts(arguments, found.inputs, found.outcome.discovery, encoder, seconds, device)

@@ -10,13 +10,12 @@ without it.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from errno import EIO
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +33,8 @@ THUMBNAILS = "thumbnails-1"
 DIGEST_BYTES = 32
 """Bytes of a digest: SHA-256."""
 SUFFIX = ".shard"
-STALE_SECONDS = 3600.0
-"""Age at which a temporary file is taken for that of a killed process: a shard is written in a moment."""
-LOADED = 4
-"""Shards that are held in memory: threads that read photos side by side are that far apart."""
 
 Bytes = NDArray[np.uint8]
-
-
-class _Shard(NamedTuple):
-    """The arrays of a shard: digests (n, DIGEST_BYTES), and values (n, width)."""
-
-    digests: Bytes
-    values: Bytes
 
 
 def cache_folder() -> Path:
@@ -71,29 +59,26 @@ class PhotoCache:
         """
         self.path = (folder or cache_folder()) / name
         self._reporter = reporter
-        self._lock = Lock()
         self._usable = True
-        self._shards: list[Path] = []
-        self._loaded: dict[int, _Shard] = {}
-        # First 8 bytes of every digest, sorted, the shard it is in and its row there: 16 bytes a photo.
-        self._index = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self._places: dict[bytes, tuple[Path, int]] = {}  # the shard of each digest, and its row there
+        self._shard = lru_cache(maxsize=4)(_shard)  # threads that read photos side by side are that far apart
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._add((path, _digests(path)) for path in sorted(self.path.glob(f"*{SUFFIX}")))
-            self._clear_leftovers()
+            for path in self.path.glob(f"*{SUFFIX}"):
+                self._add(path, _digests(path))
         except OSError as error:
             self._give_up(error)
 
     def get(self, digest: bytes) -> bytes | None:
-        """The value of a digest, None where there is none."""
-        keys, shards, rows = self._index
-        key = np.frombuffer(digest[:8], np.uint64)[0]
-        place = int(np.searchsorted(keys, key))
-        if place == len(keys) or keys[place] != key:
+        """The value of a digest, None where there is none, or it is damaged."""
+        if digest not in self._places:
             return None
-        shard = self._load(int(shards[place]))
-        row = int(rows[place])
-        return shard.values[row].tobytes() if shard and shard.digests[row].tobytes() == digest else None
+        path, row = self._places[digest]
+        try:
+            shard = self._shard(path)
+        except OSError:  # somebody emptied the cache, or the disk is gone
+            return None
+        return shard["values"][row].tobytes() if shard["digests"][row].tobytes() == digest else None
 
     def put(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Keep pairs of digest and value, all values of one length, as one shard."""
@@ -101,60 +86,20 @@ class PhotoCache:
             return
         if {(len(digest), len(value)) for digest, value in rows} != {(DIGEST_BYTES, len(rows[0][1]))}:
             raise ValueError(f"a shard needs digests of {DIGEST_BYTES} bytes and values of one length")
-        columns = (np.frombuffer(b"".join(column), np.uint8) for column in zip(*rows, strict=True))
-        shard = _Shard(*(column.reshape(len(rows), -1) for column in columns))
-        content = save(shard._asdict())
+        digests, values = (
+            np.frombuffer(b"".join(column), np.uint8).reshape(len(rows), -1) for column in zip(*rows, strict=True)
+        )
+        content = save({"digests": digests, "values": values})
         path = self.path / _name(content)
         try:
             write_atomically(path, content)
         except InputError as error:
             self._give_up(error.__cause__ or error)
         else:
-            self._add([(path, shard.digests)])
+            self._add(path, (digest for digest, _ in rows))
 
-    def _add(self, shards: Iterable[tuple[Path, Bytes | None]]) -> None:
-        """Add shards to the index; a damaged one is removed, because its values can be computed again."""
-        with self._lock:
-            columns = [self._index]
-            for path, digests in shards:
-                if digests is None:
-                    _remove(path)
-                    continue
-                keys = np.frombuffer(digests, np.uint64)[:: DIGEST_BYTES // 8]
-                rows = np.arange(len(keys), dtype=np.int32)
-                columns.append((keys, np.full(len(keys), len(self._shards), np.int32), rows))
-                self._shards.append(path)
-            keys, numbers, rows = (np.concatenate(column) for column in zip(*columns, strict=True))
-            order = np.argsort(keys, kind="stable")
-            self._index = keys[order], numbers[order], rows[order]  # one assignment: other threads are reading
-
-    def _load(self, number: int) -> _Shard | None:
-        """A shard; None for one that is damaged, which is dropped, or out of reach."""
-        with self._lock:
-            if number in self._loaded:
-                return self._loaded[number]
-            path = self._shards[number]
-            try:
-                content = read_file(path)
-            except OSError:  # somebody emptied the cache, or the disk is gone
-                return None
-            if _name(content) != path.name:
-                keys, numbers, rows = self._index
-                keep = numbers != number
-                self._index = keys[keep], numbers[keep], rows[keep]
-                _remove(path)
-                return None
-            if len(self._loaded) == LOADED:
-                del self._loaded[next(iter(self._loaded))]
-            self._loaded[number] = _Shard(**load(content))
-            return self._loaded[number]
-
-    def _clear_leftovers(self) -> None:
-        """Remove temporary files of killed processes, but none that is being written now."""
-        for path in self.path.glob(f".*{SUFFIX}.*.tmp"):
-            with suppress(FileNotFoundError):  # its process has just finished it
-                if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                    _remove(path)
+    def _add(self, path: Path, digests: Iterable[bytes]) -> None:
+        self._places |= {digest: (path, row) for row, digest in enumerate(digests)}
 
     def _give_up(self, error: BaseException) -> None:
         """Stop writing; everything is then computed anew each time."""
@@ -162,19 +107,29 @@ class PhotoCache:
         self._reporter.say(f"Features are not kept for next time: {self.path} cannot be used ({error}).")
 
 
+def _shard(path: Path) -> Mapping[str, Bytes]:
+    """The arrays of a shard; a damaged one is removed, because its values can be computed again, and an OSError."""
+    content = read_file(path)
+    if _name(content) != path.name:
+        _remove(path)
+        raise OSError(EIO, "damaged", str(path))
+    return load(content)
+
+
 def _name(content: bytes) -> str:
     """What a shard is called, by which damage shows."""
     return f"{sha256(content).hexdigest()[:32]}{SUFFIX}"
 
 
-def _digests(path: Path) -> Bytes | None:
-    """The digests in a shard, None where it is plainly damaged, or of an earlier version."""
-    if not system.is_file(path.stat()):
-        return None
-    with suppress(SafetensorError), safe_open(path, "numpy") as shard:
-        digests: Bytes = shard.get_tensor("digests")
-        return digests if digests.dtype == np.uint8 and digests.shape[1:] == (DIGEST_BYTES,) else None
-    return None
+def _digests(path: Path) -> list[bytes]:
+    """The digests in a shard; none of one that is plainly damaged, or of an earlier version, which is removed."""
+    if system.is_file(path.stat()):
+        with suppress(SafetensorError), safe_open(path, "numpy") as shard:
+            digests: Bytes = shard.get_tensor("digests")
+            if digests.dtype == np.uint8 and digests.shape[1:] == (DIGEST_BYTES,):
+                return [digest.tobytes() for digest in digests]
+    _remove(path)
+    return []
 
 
 def _remove(path: Path) -> None:

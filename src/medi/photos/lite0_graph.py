@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 as an ONNX file, in float32 or in 8-bit integers.
+"""The operations of EfficientNet-Lite0 in an ONNX file, in float32 or in 8-bit integers.
 
 In integers no photo is needed to find the ranges of numbers: a batch norm knows mean and deviation of what leaves it
 (data-free quantisation, Nagel et al. 2019). Rounding weights shifts means; the biases take that back.
@@ -6,7 +6,6 @@ In integers no photo is needed to find the ranges of numbers: a batch norm knows
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +33,7 @@ class Layer:
         stride: Down and across.
         padding: Rows before and after, columns likewise.
         mean: (outputs,) of what leaves the batch norm, as far as it knows.
-        deviation: (outputs,) likewise.
+        deviation: (outputs,) likewise, never 0.
     """
 
     weight: Singles
@@ -51,63 +50,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Bottleneck:
-    """An inverted bottleneck: wider, a look around, narrower."""
-
-    expand: Layer | None
-    depthwise: Layer
-    project: Layer
-
-    @property
-    def is_added(self) -> bool:
-        """Whether it is added to what enters it: where both have the same shape."""
-        first = self.expand or self.depthwise
-        inputs = len(first.weight) if first.depthwise else first.weight.shape[1]
-        return self.depthwise.stride == 1 and inputs == len(self.project.weight)
-
-
-@dataclass(frozen=True)
-class Lite0:
-    """The layers of EfficientNet-Lite0 up to the classifier."""
-
-    stem: Layer
-    blocks: tuple[Bottleneck, ...]
-    head: Layer
-
-
-def onnx_of(network: Lite0) -> bytes:
-    """The file of a network; it takes uint8 (n, 3, 224, 224)."""
-    return _file(_Floats(), network)
-
-
-def quantised_onnx_of(network: Lite0) -> bytes:
-    """The same in 8-bit integers."""
-    return _file(_Integers(), network)
-
-
-def _file(arithmetic: _Arithmetic, network: Lite0) -> bytes:
-    """Walk through the network."""
-
-    def clipped(x: _Numbers, layer: Layer) -> _Numbers:
-        return arithmetic.clipped(arithmetic.convolved(x, layer), layer)
-
-    x = clipped(arithmetic.start(), network.stem)
-    for block in network.blocks:
-        before = x
-        if block.expand is not None:
-            x = clipped(x, block.expand)
-        x = clipped(x, block.depthwise)
-        x = arithmetic.linear(arithmetic.convolved(x, block.project), block.project)
-        if block.is_added:
-            x = arithmetic.added(x, before)
-    x = clipped(x, network.head)
-    graph = arithmetic.graph
-    pooled = graph.add("Flatten", graph.add("GlobalAveragePool", x.name), axis=1)
-    return graph.file(_SOURCE, (3, 224, 224), pooled, len(network.head.weight))
-
-
-@dataclass(frozen=True)
-class _Numbers:
+class Numbers:
     """A result in the graph; all but its name is needed in integers alone.
 
     Attributes:
@@ -123,34 +66,34 @@ class _Numbers:
     scale: float = 1.0
 
 
-class _Arithmetic(ABC):
+class Floats:
     """How the operations of the network are written into a graph."""
 
     def __init__(self) -> None:
         self.graph = Graph()
 
-    def start(self) -> _Numbers:
+    def start(self) -> Numbers:
         """The pixels, as (x - 127) / 128."""
         pixels = self.graph.add("DequantizeLinear", _SOURCE, self.scalar(1 / 128), self.scalar(127, np.uint8))
-        return _Numbers(pixels, np.zeros(3, np.float32), scale=1 / 128)
+        return Numbers(pixels, np.zeros(3, np.float32), scale=1 / 128)
 
-    @abstractmethod
-    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
+    def weights(self, x: Numbers, layer: Layer) -> tuple[str, str]:
         """Weights and bias of a convolution of x, as names of constants."""
+        return self.graph.constant(layer.weight), self.graph.constant(layer.bias)
 
-    @abstractmethod
-    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
+    def clipped(self, x: Numbers, layer: Layer) -> Numbers:
         """What leaves a batch norm, between 0 and 6."""
+        return Numbers(self.graph.add("Clip", x.name, self.scalar(0), self.scalar(SIX)))
 
-    @abstractmethod
-    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
+    def linear(self, x: Numbers, layer: Layer) -> Numbers:
         """What leaves a batch norm, as it is."""
+        return x
 
-    @abstractmethod
-    def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
+    def added(self, x: Numbers, y: Numbers) -> Numbers:
         """The sum of both."""
+        return Numbers(self.graph.add("Add", x.name, y.name))
 
-    def convolved(self, x: _Numbers, layer: Layer) -> _Numbers:
+    def convolved(self, x: Numbers, layer: Layer) -> Numbers:
         """A convolution."""
         before, after = layer.padding
         name = self.graph.add(
@@ -162,31 +105,23 @@ class _Arithmetic(ABC):
             pads=(before, before, after, after),
             group=len(layer.weight) if layer.depthwise else 1,
         )
-        return _Numbers(name)
+        return Numbers(name)
 
     def scalar(self, value: float, kind: type = np.float32) -> str:
         """A constant without dimensions."""
         return self.graph.constant(np.array(value, kind))
 
-
-class _Floats(_Arithmetic):
-    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
-        return self.graph.constant(layer.weight), self.graph.constant(layer.bias)
-
-    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
-        return _Numbers(self.graph.add("Clip", x.name, self.scalar(0), self.scalar(SIX)))
-
-    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
-        return x
-
-    def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
-        return _Numbers(self.graph.add("Add", x.name, y.name))
+    def file(self, x: Numbers, width: int) -> bytes:
+        """The file of a network that takes uint8 (n, 3, 224, 224) and gives the mean of its last result (n, width)."""
+        pooled = self.graph.add("Flatten", self.graph.add("GlobalAveragePool", x.name), axis=1)
+        return self.graph.file(_SOURCE, (3, 224, 224), pooled, width)
 
 
-class _Integers(_Arithmetic):
-    """Every result is rounded to 8 bits; ONNX Runtime then computes with these."""
+class Integers(Floats):
+    """The same in 8 bits: every result is rounded; ONNX Runtime then computes with these."""
 
-    def weights(self, x: _Numbers, layer: Layer) -> tuple[str, str]:
+    def weights(self, x: Numbers, layer: Layer) -> tuple[str, str]:
+        """Both rounded, a scale for each output channel."""
         weight, bias = layer.weight, layer.bias
         largest = np.abs(weight).max((1, 2, 3)) / 127
         scale = np.maximum(largest, np.abs(bias) / (x.scale * 2**30)).astype(np.float32)  # a bias has 32 bits
@@ -196,24 +131,26 @@ class _Integers(_Arithmetic):
         of_bias = (scale * x.scale).astype(np.float32)
         return self._constant(rounded, scale), self._constant(np.round(bias / of_bias).astype(np.int32), of_bias)
 
-    def clipped(self, x: _Numbers, layer: Layer) -> _Numbers:
-        mean, deviation = _statistics(layer)
+    def clipped(self, x: Numbers, layer: Layer) -> Numbers:
+        """Rounded to 256 steps from 0 to 6, with the mean of a clipped normal distribution."""
+        mean, deviation = layer.mean, layer.deviation
         low, high = (edge.astype(np.float64) for edge in (-mean / deviation, (SIX - mean) / deviation))
         inside = ndtr(high) - ndtr(low)
         expected = mean * inside + deviation * (_density(low) - _density(high)) + SIX * ndtr(-high)
         scale = SIX / 255  # 0 to 255 are 0 to 6: rounding clips
-        return _Numbers(self._rounded(x.name, scale, 0), expected.astype(np.float32), scale=scale)
+        return Numbers(self._rounded(x.name, scale, 0), expected.astype(np.float32), scale=scale)
 
-    def linear(self, x: _Numbers, layer: Layer) -> _Numbers:
-        mean, deviation = _statistics(layer)
-        return self._around_zero(x.name, mean, deviation**2)
+    def linear(self, x: Numbers, layer: Layer) -> Numbers:
+        """Rounded around zero."""
+        return self._around_zero(x.name, layer.mean, layer.deviation**2)
 
-    def added(self, x: _Numbers, y: _Numbers) -> _Numbers:
+    def added(self, x: Numbers, y: Numbers) -> Numbers:
+        """The sum of both, rounded around zero."""
         return self._around_zero(self.graph.add("Add", x.name, y.name), x.mean + y.mean, x.variance + y.variance)
 
-    def _around_zero(self, name: str, mean: Singles, variance: Singles) -> _Numbers:
+    def _around_zero(self, name: str, mean: Singles, variance: Singles) -> Numbers:
         scale = float((np.abs(mean) + REACH * np.sqrt(variance)).max()) / 127
-        return _Numbers(self._rounded(name, scale, 128), mean, variance, scale)
+        return Numbers(self._rounded(name, scale, 128), mean, variance, scale)
 
     def _rounded(self, name: str, scale: float, zero: int) -> str:
         step, nothing = self.scalar(scale), self.scalar(zero, np.uint8)
@@ -225,11 +162,6 @@ class _Integers(_Arithmetic):
         zeros = np.zeros(len(scale), values.dtype)
         names = (graph.constant(values), graph.constant(scale), graph.constant(zeros))
         return graph.add("DequantizeLinear", *names, axis=0)
-
-
-def _statistics(layer: Layer) -> tuple[Singles, Singles]:
-    """Mean and deviation of each channel that leaves a batch norm, the latter never 0."""
-    return layer.mean, layer.deviation + np.float32(1e-9)
 
 
 def _density(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ a field there.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -81,4 +80,4 @@ def _varint(value: int) -> bytes:
     while value > 127:
         low.append(value & 127 | 128)
         value >>= 7
-    return struct.pack(f"{len(low) + 1}B", *low, value)
+    return bytes([*low, value])
