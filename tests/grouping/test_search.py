@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from groupings import sampled_classes
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from medi.grouping.class_model import ClassModel
@@ -26,11 +26,16 @@ def test_a_quantile_is_the_smallest_number_with_so_much_at_it_or_below():
     assert median(np.array([1.0])) == 0
 
 
-@given(st.lists(st.floats(0, 1), min_size=3, max_size=40).filter(lambda values: sum(values) > 0.1), st.floats(0.01, 1))
+@given(
+    st.lists(st.floats(0, 1), min_size=3, max_size=40).filter(lambda values: sum(values) > 0.1),
+    st.floats(-1e3, 1e3),
+    st.floats(0, 1e3),
+)
+@example([1.0, 1.0, 1.0], 0.0, 5e-324)
 @settings(max_examples=40, deadline=None)
-def test_blurring_keeps_all_probability_and_what_is_said_of_no_group(values, spread):
+def test_blurring_keeps_all_probability_and_what_is_said_of_no_group(values, shift, spread):
     numbers = np.array(values) / sum(values)
-    found = NumberError(0.0, spread).blur(numbers)
+    found = NumberError(shift, spread).blur(numbers)
     assert found.sum() == pytest.approx(1)
     assert (found >= 0).all()
     assert found[0] == numbers[0]

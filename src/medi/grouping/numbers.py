@@ -10,6 +10,8 @@ from medi.core.arrays import Floats
 
 LEVEL = 0.9
 """Probability of the interval for the number of groups."""
+LEAST_SPREAD = 1e-3
+"""A smaller spread is none: whole numbers lie further apart."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,12 @@ class NumberError:
 
     def blur(self, numbers: Floats) -> Floats:
         """Probabilities (k + 1,) of the number of groups with this error added; 0 groups stay 0 groups."""
-        if self.spread <= 0 or len(numbers) < 3:
+        if self.spread < LEAST_SPREAD or len(numbers) < 3:
             return numbers
         log = np.log(np.arange(1, len(numbers)) + 0.0)
         # Large numbers lie closer together in logarithms: without `- log` the middle would move up.
-        kernel = np.exp(-0.5 * np.square((log[None] - log[:, None] - self.shift) / self.spread) - log[None])
+        kernel = -0.5 * np.square((log[None] - log[:, None] - self.shift) / self.spread) - log[None]
+        kernel = np.exp(kernel - kernel.max(1, keepdims=True))
         kernel /= kernel.sum(1, keepdims=True)
         return np.concatenate([numbers[:1], numbers[1:] @ kernel])
 
