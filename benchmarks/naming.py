@@ -18,11 +18,11 @@ import torch
 from discover_draws import Draw, Source, draw, encoded, glyphs
 from numpy.typing import NDArray
 from script import Parser, positive, run, write_json
+from threadpoolctl import threadpool_limits
 
 from medi.bench.datasets import load_dataset
 from medi.bench.run import describe_run
 from medi.core.arrays import Floats, Ints
-from medi.core.machine import one_thread
 from medi.core.progress import Reporter
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
@@ -114,7 +114,7 @@ def main(parser: Parser) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     figures: dict[str, Any] = {"run": describe_run(torch.device("cpu"))}
-    with one_thread():
+    with threadpool_limits(1):
         for name in options.sets.split(","):
             source = known_of(name, Reporter())
             groups = 10 if len(np.unique(source.known_labels)) >= 30 else 5
