@@ -1,20 +1,19 @@
 """The program as a person runs it: exit codes, one line on stderr, nothing half-done."""
 
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import pytest
+from people import refused
 from systems import posix
 
 import medi
-from medi.cli import main as cli
 from medi.core.errors import STOPPED
 from medi.core.files import read_journal
 
@@ -25,31 +24,14 @@ ROW |= {"acc_ci95": None, "episodes": 1, "balance": True}
 SMALL = ("--episodes", "2", "--way", "3")
 
 
-def run_here(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The program in this process, which has imported everything."""
-    out, errors, words = io.StringIO(), io.StringIO(), ["medi", *map(str, arguments)]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
-        patch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as end:
-            cli.run()
-    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), errors.getvalue())
+@pytest.fixture
+def bench(medi_):
+    return partial(medi_, "bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out")
 
 
-def bench(out: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return run_here("bench", "run", "--dataset", "glyphs", "--method", "kmeans", "--out", out, *more)
-
-
-def choose(out: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return run_here("bench", "choose", "--dataset", "glyphs", "--method", "kmeans", "--out", out, *more)
-
-
-def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Exit code 2, exactly one line on stderr, no traceback, and the parts in it."""
-    assert result.returncode == 2, result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    assert "Traceback" not in result.stderr
-    for part in parts:
-        assert part in result.stderr
+@pytest.fixture
+def choose(medi_):
+    return partial(medi_, "bench", "choose", "--dataset", "glyphs", "--method", "kmeans", "--out")
 
 
 @pytest.mark.parametrize("command", ["--help", "bench run --help", "discover --help"])
@@ -65,9 +47,9 @@ def test_help_needs_no_torch(command):
     assert "Usage" in done.stdout
 
 
-def test_the_version_is_the_packages():
-    assert run_here("--version").stdout.strip() == f"medi {medi.__version__}"
-    assert run_here("--version", "--verbose").stdout.startswith(f"medi {medi.__version__} ")
+def test_the_version_is_the_packages(medi_):
+    assert medi_("--version").out.strip() == f"medi {medi.__version__}"
+    assert medi_("--version", "--verbose").out.startswith(f"medi {medi.__version__} ")
 
 
 def test_a_console_without_our_characters_shows_others_and_nothing_dies(tmp_path):
@@ -80,36 +62,35 @@ def test_a_console_without_our_characters_shows_others_and_nothing_dies(tmp_path
 
 
 @pytest.mark.parametrize("command", [[], ["bench"], ["data"]])
-def test_a_command_without_its_verb_shows_help(command):
-    result = run_here(*command)
-    assert result.returncode == 0
-    assert "Usage" in result.stdout
+def test_a_command_without_its_verb_shows_help(medi_, command):
+    result = medi_(*command)
+    assert (result.code, "Usage" in result.out) == (0, True)
 
 
-def test_a_benchmark_runs_and_its_table_prints_in_every_form(tmp_path):
+def test_a_benchmark_runs_and_its_table_prints_in_every_form(tmp_path, medi_, bench):
     done = bench(tmp_path / "out", "--seeds", "1", *SMALL, "--regime", "honest,grouped")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert [row["regime"] for row in read_journal(tmp_path / "out" / "results.jsonl")] == ["honest", "grouped"]
     for form, sign in (("text", "glyphs"), ("md", "| ACC |"), ("csv", "dataset,task"), ("latex", r"\toprule")):
-        table = run_here("bench", "table", "--results", tmp_path / "out", "--format", form)
-        assert table.returncode == 0, table.stderr
-        assert sign in table.stdout
-    fails(run_here("bench", "table", "--results", tmp_path, "--format", "pdf"), "pdf")
+        table = medi_("bench", "table", "--results", tmp_path / "out", "--format", form)
+        assert table.code == 0, table.err
+        assert sign in table.out
+    refused(medi_("bench", "table", "--results", tmp_path, "--format", "pdf"), "pdf")
 
 
-def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path):
+def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path, medi_):
     folders = []
     for seed in (0, 1):
         folder = tmp_path / str(seed)
         folder.mkdir()
         (folder / "results.jsonl").write_text(json.dumps(ROW | {"seed": seed}) + "\n")
         folders += ["--results", folder]
-    table = run_here("bench", "table", *folders, "--format", "csv")
-    assert "honest,yes,50.0,0.0,2," in table.stdout
+    table = medi_("bench", "table", *folders, "--format", "csv")
+    assert "honest,yes,50.0,0.0,2," in table.out
     picture = tmp_path / "figure.png"
-    assert run_here("bench", "figure", *folders, "--sampler", "cata", "--out", picture).returncode == 0
+    assert medi_("bench", "figure", *folders, "--sampler", "cata", "--out", picture).code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
-    fails(run_here("bench", "figure", *folders, "--sampler", "uniform", "--out", picture), "uniform", "cata")
+    refused(medi_("bench", "figure", *folders, "--sampler", "uniform", "--out", picture), "uniform", "cata")
 
 
 @pytest.mark.parametrize(
@@ -136,65 +117,65 @@ def test_a_table_and_a_figure_are_made_of_several_folders(tmp_path):
         ("--candidates", "none.json", ("none.json", "no such file")),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_name_and_leaves_no_folder(tmp_path, option, value, parts):
-    fails(bench(tmp_path / "out", option, value), *parts)
+def test_what_cannot_be_is_refused_by_its_name_and_leaves_no_folder(tmp_path, bench, option, value, parts):
+    refused(bench(tmp_path / "out", option, value), *parts)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_choice_that_cannot_be_is_refused_and_leaves_no_folder(tmp_path):
+def test_a_choice_that_cannot_be_is_refused_and_leaves_no_folder(tmp_path, medi_, bench, choose):
     out, file = tmp_path / "out", tmp_path / "candidates.json"
-    fails(run_here("bench", "tabel"), "table")
-    fails(choose(out), "--config", "--candidates")
+    refused(medi_("bench", "tabel"), "table")
+    refused(choose(out), "--config", "--candidates")
     file.write_text('{"new": {"groupign": {}}}')
-    fails(choose(out, "--candidates", file), str(file), "new", "did you mean 'grouping'")
-    fails(bench(out, "--candidates", file, "--config", "default"), "--config", "--candidates")
-    fails(choose(out, "--config", "default", "--regime", "grouped"), "grouped")
-    fails(choose(out, "--config", "default", "--held-out", "5000"), "5000")
+    refused(choose(out, "--candidates", file), str(file), "new", "did you mean 'grouping'")
+    refused(bench(out, "--candidates", file, "--config", "default"), "--config", "--candidates")
+    refused(choose(out, "--config", "default", "--regime", "grouped"), "grouped")
+    refused(choose(out, "--config", "default", "--held-out", "5000"), "5000")
     assert not out.exists()
 
 
-def test_presets_and_candidates_are_compared_and_a_changed_candidate_is_refused(tmp_path):
+def test_presets_and_candidates_are_compared_and_a_changed_candidate_is_refused(tmp_path, choose):
     out, file = tmp_path / "out", tmp_path / "candidates.json"
     options = ("--config", "default", "--candidates", file, *SMALL, "--splits", "1")
     file.write_text('{"free": {"grouping": {"neighbours": 3}}}')
     done = choose(out, *options, "--set", "grouping.unit=true")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     settings = {row["config"]: row["settings"]["grouping"] for row in read_journal(out / "choices.jsonl")}
     assert {name: (each["neighbours"], each["unit"]) for name, each in settings.items()} == {
         "default": (0, True),
         "free": (3, True),
     }
-    fails(choose(out, *options, "--resume"), "other settings")
+    refused(choose(out, *options, "--resume"), "other settings")
 
 
-def test_every_candidate_of_a_file_is_run_under_its_name_and_resumed_with_the_same_settings(tmp_path):
+def test_every_candidate_of_a_file_is_run_under_its_name_and_resumed_with_the_same_settings(tmp_path, bench):
     out, file = tmp_path / "out", tmp_path / "candidates.json"
     file.write_text('{"unit": {"grouping": {"unit": true}}, "near": {"from": "unit", "grouping": {"neighbours": 3}}}')
     options = ("--seeds", "1", *SMALL, "--candidates", file, "--resume")
-    assert bench(out, *options).returncode == 0
+    assert bench(out, *options).code == 0
     rows = read_journal(out / "results.jsonl")
     assert {row["config"]: row["set"]["grouping"] for row in rows} == {
         "unit": {"unit": True},
         "near": {"unit": True, "neighbours": 3},
     }
-    assert bench(out, *options).returncode == 0
+    assert bench(out, *options).code == 0
     assert read_journal(out / "results.jsonl") == rows
-    fails(bench(out, *options, "--set", "grouping.neighbours=4"), "other settings")
+    refused(bench(out, *options, "--set", "grouping.neighbours=4"), "other settings")
 
 
-def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(tmp_path, monkeypatch):
+def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(tmp_path, monkeypatch, bench):
     monkeypatch.setenv("MEDI_DATA", str(tmp_path / "nowhere"))
     for names in ("cifar10", "glyphs,cifar10"):  # what the last dataset lacks is said before the first is run
-        fails(bench(tmp_path / "out", "--dataset", names), "nowhere", "medi data fetch cifar10")
+        refused(bench(tmp_path / "out", "--dataset", names), "nowhere", "medi data fetch cifar10")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_is_used_or_that_cannot_be_written_to_is_named(tmp_path):
+def test_a_folder_that_is_used_or_that_cannot_be_written_to_is_named(tmp_path, bench):
     (tmp_path / "notes.txt").write_text("mine")
-    fails(bench(tmp_path), "--resume")
-    fails(bench(tmp_path / "notes.txt"), "notes.txt")
+    refused(bench(tmp_path), "--resume")
+    refused(bench(tmp_path / "notes.txt"), "notes.txt")
     if Path("/proc/1").exists():
-        fails(bench(Path("/proc/1/medi-out")), "/proc/1/medi-out")
+        refused(bench(Path("/proc/1/medi-out")), "/proc/1/medi-out")
 
 
 @posix
@@ -235,6 +216,6 @@ def test_ctrl_c_stops_with_130_and_a_resumed_grid_finishes(tmp_path):
 
 
 @pytest.mark.parametrize("ray", [["--ray"], ["--ray", "auto"], ["--ray=auto"]])
-def test_ray_stands_with_or_without_an_address_but_not_beside_jobs(tmp_path, ray):
-    fails(bench(tmp_path / "out", *ray, "--jobs", "2"), "--jobs and --ray are two ways")
+def test_ray_stands_with_or_without_an_address_but_not_beside_jobs(tmp_path, bench, ray):
+    refused(bench(tmp_path / "out", *ray, "--jobs", "2"), "--jobs and --ray are two ways")
     assert not (tmp_path / "out").exists()

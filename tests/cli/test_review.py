@@ -1,6 +1,5 @@
 """The commands as a person runs them: one line for each fault, Ctrl-C, and nothing lost when the process is killed."""
 
-import io
 import json
 import os
 import re
@@ -8,35 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from people import refused
 from reviews import toy_pool, write_discovery
 from systems import posix
 
-from medi.cli import main as cli
 from medi.core.files import only_process
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-
-
-def medi(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """In this process, which has imported everything."""
-    words, out, errors = ["medi", *map(str, arguments)], io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
-        patch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as end:
-            cli.run()
-    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), errors.getvalue())
-
-
-def fails(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    assert result.returncode == 2, result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
-    for part in parts:
-        assert part in result.stderr
 
 
 @contextmanager
@@ -87,26 +69,26 @@ def test_a_killed_review_loses_nothing_that_was_answered_and_ctrl_c_ends_with_13
         assert process.stderr.read().strip().count("\n") == 0
 
 
-def test_a_port_in_use_is_named(out):
+def test_a_port_in_use_is_named(out, medi_):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        fails(medi("review", out, "--no-browser", "--port", port), f"port {port} is in use", "--port")
+        refused(medi_("review", out, "--no-browser", "--port", port), f"port {port} is in use", "--port")
 
 
 @pytest.mark.parametrize(
     "command", ["review {} --no-browser", "accept {} --into x 0=a", "export {} --format csv --out x.csv"]
 )
-def test_a_folder_without_a_discovery_or_with_an_empty_one_is_named(out, tmp_path, command):
-    fails(medi(*command.format(tmp_path / "nothing").split()), "nothing is no folder", "medi discover")
+def test_a_folder_without_a_discovery_or_with_an_empty_one_is_named(out, tmp_path, command, medi_):
+    refused(medi_(*command.format(tmp_path / "nothing").split()), "nothing is no folder", "medi discover")
     clusters = out / "clusters.csv"
     clusters.write_text(clusters.read_text().splitlines()[0] + "\n")
-    fails(medi(*command.format(out).split()), str(out), "--novel")
+    refused(medi_(*command.format(out).split()), str(out), "--novel")
 
 
 @posix
-def test_a_pool_that_is_gone_and_a_photo_that_was_moved_are_named(out, tmp_path):
+def test_a_pool_that_is_gone_and_a_photo_that_was_moved_are_named(out, tmp_path, medi_):
     (tmp_path / "novel" / "003.jpg").unlink()
     with reviewing(out) as (process, client):
         assert client.get("/photo/3").status_code == 404
@@ -114,46 +96,46 @@ def test_a_pool_that_is_gone_and_a_photo_that_was_moved_are_named(out, tmp_path)
         process.wait(20)
         assert "1 of 19 photos are not where they were (first: 003.jpg)" in process.stderr.read()
     (tmp_path / "novel").rename(tmp_path / "elsewhere")
-    fails(medi("review", out, "--no-browser"), "is gone", "put it back")
+    refused(medi_("review", out, "--no-browser"), "is gone", "put it back")
 
 
 @posix
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_named(out):
+def test_a_read_only_folder_is_named(out, medi_):
     out.chmod(0o555)
     try:
-        fails(medi("review", out, "--no-browser"), "no permission")
+        refused(medi_("review", out, "--no-browser"), "no permission")
     finally:
         out.chmod(0o755)
 
 
-def test_two_reviews_of_one_folder_do_not_get_in_each_others_way(out):
+def test_two_reviews_of_one_folder_do_not_get_in_each_others_way(out, medi_):
     with only_process(out):
-        fails(medi("review", out, "--no-browser"), "in use by another medi process")
+        refused(medi_("review", out, "--no-browser"), "in use by another medi process")
 
 
-def test_accept_and_export_say_what_they_did(out, tmp_path):
-    done = medi("accept", out, "--into", tmp_path / "known", "0=sea holly", "1+2=celosia", "--move", "--doubtful")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
-    written = medi("export", out, "--format", "csv", "--out", tmp_path / "table.csv")
-    assert written.returncode == 0, written.stderr
-    assert "19 photos" in written.stdout
-    fails(medi("export", out, "--format", "xml", "--out", tmp_path / "x"), "unknown format 'xml'", "csv")
+def test_accept_and_export_say_what_they_did(out, tmp_path, medi_):
+    done = medi_("accept", out, "--into", tmp_path / "known", "0=sea holly", "1+2=celosia", "--move", "--doubtful")
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 2
+    written = medi_("export", out, "--format", "csv", "--out", tmp_path / "table.csv")
+    assert written.code == 0, written.err
+    assert "19 photos" in written.out
+    refused(medi_("export", out, "--format", "xml", "--out", tmp_path / "x"), "unknown format 'xml'", "csv")
 
 
 @posix
-def test_accept_goes_through_a_page_that_is_open(out, tmp_path):
+def test_accept_goes_through_a_page_that_is_open(out, tmp_path, medi_):
     known, key = tmp_path / "known", out / ".review.json"
     with reviewing(out) as (process, client):
         assert key.stat().st_mode & 0o777 == 0o600
-        result = medi("accept", out, "--into", known, "0=sea holly", "--doubtful")
-        assert result.returncode == 0, result.stderr
+        result = medi_("accept", out, "--into", known, "0=sea holly", "--doubtful")
+        assert result.code == 0, result.err
         assert len(list((known / "sea holly").iterdir())) == 6
         state = client.get("/api/state").json()
         assert state["groups"][0]["name"] == "sea holly"
         assert [item["accepted"] for item in state["items"][:6]] == ["sea holly"] * 6
-        fails(medi("accept", out, "--into", known, "99=a"), "no group 99")
+        refused(medi_("accept", out, "--into", known, "99=a"), "no group 99")
         for body in ({}, {"groups": [[0]], "into": "x"}, {"groups": [[["0"], "a"]], "into": "x"}):
             assert client.post("/api/accept", json=body).status_code == 400
         assert act(client, "undo").status_code == 200
@@ -164,10 +146,10 @@ def test_accept_goes_through_a_page_that_is_open(out, tmp_path):
 
 
 @posix
-def test_without_its_key_a_review_that_is_open_keeps_accept_out(out, tmp_path):
+def test_without_its_key_a_review_that_is_open_keeps_accept_out(out, tmp_path, medi_):
     with reviewing(out):
         (out / ".review.json").unlink()
-        fails(medi("accept", out, "--into", tmp_path / "known", "0=a"), "medi review")
+        refused(medi_("accept", out, "--into", tmp_path / "known", "0=a"), "medi review")
 
 
 @posix
