@@ -74,15 +74,6 @@ def test_known_photos_and_one_offs_among_the_novel_ones_are_told_apart(folders, 
     assert "--only-novel" not in facts["command"]
 
 
-def test_photos_of_the_known_folder_are_called_known_when_they_are_found_again(folders, medi_):
-    for i in range(3):
-        shutil.copy(folders / "known" / "reds" / f"{i}.png", folders / "novel" / f"again {i}.png")
-    assert medi_(*discover(folders, "--classes", "2")).code == 0
-    found = {row["path"]: row for row in rows_of(folders / "out" / "clusters.csv")}
-    assert [found[f"again {i}.png"]["known"] for i in range(3)] == ["reds"] * 3
-    assert facts_of(folders)["known_photos_found"]["reds"] >= 3
-
-
 def test_the_command_in_the_report_does_the_same_again(folders, medi_):
     assert medi_(*discover(folders, "--classes", "3", "--seed", "5")).code == 0
     first = (folders / "out" / "clusters.csv").read_bytes()
@@ -142,12 +133,15 @@ def test_any_name_survives_into_table_and_groups(folders, medi_):
         assert (folders / "out" / "groups" / row["cluster"] / row["path"]).is_file()
 
 
-def test_the_same_photo_in_both_folders_is_warned_of(folders, medi_):
+def test_the_same_photo_in_both_folders_is_called_known_and_warned_of(folders, medi_):
     shutil.copy(folders / "known" / "reds" / "0.png", folders / "novel" / "copy.png")
     shutil.copy(folders / "known" / "reds" / "1.png", folders / "known" / "greens" / "other.png")
     result = medi_(*discover(folders, "--classes", "2"))
     assert result.code == 0
-    warnings = facts_of(folders)["warnings"]
+    facts = facts_of(folders)
+    assert {row["path"]: row["known"] for row in rows_of(folders / "out" / "clusters.csv")}["copy.png"] == "reds"
+    assert facts["known_photos_found"]["reds"] >= 1
+    warnings = facts["warnings"]
     assert any("known and in novel: copy.png (reds)" in warning for warning in warnings)
     assert any("two known classes" in warning for warning in warnings)
     assert "copy.png" in result.err
@@ -225,11 +219,14 @@ def test_empty_folders_and_absent_ones_are_named(folders, medi_):
 
 
 def test_names_that_do_not_exist_are_refused_before_anything_is_read(folders, medi_):
-    refused(medi_(*discover(folders, "--method", "pm")), "unknown method 'pm'")
-    refused(medi_(*discover(folders, "--encoder", "resnet19")), "unknown encoder 'resnet19'")
-    refused(medi_(*discover(folders, "--device", "gpu")), "gpu")
-    refused(medi_(*discover(folders, "--encoder", str(folders / "known"))), "no model")
-    refused(medi_(*discover(folders, "--seed", "-1")), "--seed")
+    for option, value, part in (
+        ("--method", "pm", "unknown method 'pm'"),
+        ("--encoder", "resnet19", "unknown encoder 'resnet19'"),
+        ("--device", "gpu", "gpu"),
+        ("--encoder", folders / "known", "no model"),
+        ("--seed", "-1", "--seed"),
+    ):
+        refused(medi_(*discover(folders, option, value)), part)
     assert not (folders / "out").exists()
 
 
@@ -330,13 +327,22 @@ def test_ctrl_c_at_any_stage_is_continued_by_the_same_command(folders, medi_, mo
     assert not (folders / "out" / "unfinished").exists()
 
 
-def test_an_unfinished_folder_is_not_continued_with_other_arguments(folders, medi_, monkeypatch):
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_stopped_run_or_replacement_goes_on_with_other_arguments_only_where_forced(
+    folders, medi_, monkeypatch, earlier
+):
+    if earlier:
+        assert medi_(*discover(folders, "--classes", "2")).code == 0
+    force = ["--force"] * earlier
     with monkeypatch.context() as patch:
         patch.setattr(page, "render", stop)
-        assert medi_(*discover(folders, "--classes", "2")).code == 130
-    refused(medi_(*discover(folders, "--classes", "3")), "unfinished", "other arguments", "--force")
+        assert medi_(*discover(folders, "--classes", "4" if earlier else "2", *force)).code == 130
+    words = ("finished discovery",) if earlier else ("unfinished", "other arguments")
+    refused(medi_(*discover(folders, "--classes", "3")), *words, "--force")
+    assert not earlier or facts_of(folders)["n_classes"] == 2
     assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
     assert facts_of(folders)["n_classes"] == 3
+    assert not (folders / "out" / "unfinished").exists()
 
 
 def test_a_mistake_seen_early_does_not_block_the_folder(folders, medi_):
@@ -480,15 +486,3 @@ def test_what_a_killed_process_left_half_written_is_never_read(folders, medi_):
     assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
     assert facts_of(folders)["n_classes"] == 3
     assert not unfinished.exists()
-
-
-def test_a_stopped_replacement_goes_on_only_with_force(folders, medi_, monkeypatch):
-    assert medi_(*discover(folders, "--classes", "2")).code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(page, "render", stop)
-        assert medi_(*discover(folders, "--classes", "3", "--force")).code == 130
-    refused(medi_(*discover(folders, "--classes", "3")), "finished discovery", "--force")
-    assert facts_of(folders)["n_classes"] == 2
-    assert medi_(*discover(folders, "--classes", "3", "--force")).code == 0
-    assert facts_of(folders)["n_classes"] == 3
-    assert not (folders / "out" / "unfinished").exists()

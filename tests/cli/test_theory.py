@@ -48,10 +48,10 @@ Z, Y = np.zeros((4, 2)), np.zeros(4, dtype=np.int64)
 @pytest.mark.parametrize(
     ("arrays", "why"),
     [
-        (None, "there is no file"),
-        ({"z": Z}, "array y"),
-        (Z, "single array"),
-        ({"z": np.array(["a", "b"]), "y": Y}, "numbers"),
+        (None, "no such file"),
+        ({"z": Z}, "y is not a file"),
+        (Z, "no readable .npz"),
+        ({"z": np.array(["a", "b"]), "y": Y}, "needs numbers"),
         ({"z": Z, "y": Z[:, 0]}, "integers"),
         ({"z": np.array([{}, {}], dtype=object), "y": Y}, "no readable .npz"),
         (b"not a zip at all", "no readable .npz"),

@@ -18,15 +18,7 @@ from medi.review.session import opened
 def run_accept(
     path: Path, into: Path, specifications: Sequence[str], *, move: bool = False, doubtful: bool = False
 ) -> Accepted:
-    """Name and merge groups where that is asked for, accept them, and say how many photos that were.
-
-    Args:
-        path: The folder that `medi discover` wrote.
-        into: The folder of known classes.
-        specifications: Such as `8+9=celosia`; none for all groups that have a name.
-        move: Take the photos out of the pool.
-        doubtful: Accept doubtful photos too.
-    """
+    """Name and merge groups as specifications such as `8+9=celosia` say; without any, accept all that have a name."""
     groups = [_parsed(text) for text in specifications]
     twice = [group for group, count in Counter(g for numbers, _ in groups for g in numbers).items() if count > 1]
     if twice:

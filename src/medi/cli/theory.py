@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medi.cli.options import Json
-from medi.core.errors import InputError
+from medi.core.errors import InputError, reason_of
 from medi.core.terminal import strict_json
 
 if TYPE_CHECKING:
@@ -87,28 +87,17 @@ def overlap_command(
 
 def read_features(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     """Arrays z (n, d) of numbers and y (n,) of integers in a .npz file; nothing in it is ever unpickled."""
-    import zipfile
-
     import numpy as np
 
-    from medi.core.reading import input_errors
+    from medi.core.reading import input_errors, open_file
 
-    with input_errors(path, "read"):
-        if not path.is_file():
-            raise InputError(f"there is no file {path}: give a .npz with arrays z (n, d) and y (n,).")
+    with input_errors(path, "read"), open_file(path) as content:
         try:
-            file = np.load(path, allow_pickle=False)
-            if isinstance(file, np.ndarray):
-                raise InputError(f"{path} holds a single array: write it with numpy.savez(file, z=…, y=…).")
-            with file:
-                missing = [name for name in ("z", "y") if name not in file.files]
-                if missing:
-                    raise InputError(f"{path} lacks the array {missing[0]}: write it with numpy.savez(file, z=…, y=…).")
+            with np.load(content, allow_pickle=False) as file:
                 z, y = file["z"], file["y"]
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} is no readable .npz of numbers: write it with numpy.savez.") from error
-    if not (np.issubdtype(z.dtype, np.floating) or np.issubdtype(z.dtype, np.integer)):
-        raise InputError(f"z in {path} has {z.dtype} values: numbers are needed.")
-    if not np.issubdtype(y.dtype, np.integer):
-        raise InputError(f"y in {path} has {y.dtype} values: classes must be integers, 0, 1, …")
+        except Exception as error:  # a broken file makes zipfile and numpy raise almost anything
+            reason = f"{path} is no readable .npz with arrays z and y ({reason_of(error)})"
+            raise InputError(f"{reason}: write it with numpy.savez(file, z=…, y=…).") from error
+    if z.dtype.kind not in "fiu" or y.dtype.kind not in "iu":
+        raise InputError(f"{path} has z of {z.dtype} and y of {y.dtype}: z needs numbers, y integers, 0, 1, …")
     return z, y

@@ -25,13 +25,7 @@ def missing(extra: str, package: str, what: str) -> InputError:
 
 
 def needs(extra: str, package: str, what: str) -> None:
-    """Refuse to go on without a package.
-
-    Args:
-        extra: Of ours that brings it: `train`, `raw`, …
-        package: As it is imported.
-        what: Needs it, in the user's words: `--method mp`.
-    """
+    """Refuse to go on without a package that an extra of ours brings; `what` needs it, such as `--method mp`."""
     if not has(package):
         raise missing(extra, package, what)
 

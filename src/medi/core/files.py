@@ -172,9 +172,7 @@ class ExchangedError(InputError):
 class Journal:
     """A journal that only this process may change: it notices when somebody else did.
 
-    Attributes:
-        path: The file; it may be missing as long as nothing is in it.
-        rows: What it holds.
+    The file may be missing as long as nothing is in it.
     """
 
     def __init__(self, path: Path) -> None:

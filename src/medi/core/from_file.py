@@ -16,12 +16,7 @@ from medi.core.reading import input_errors, read_file
 
 
 def from_file(text: str, option: str) -> tuple[Any, str]:
-    """What `path/to/file.py:Name` defines, and a digest of the file; modules beside it can be imported.
-
-    Args:
-        text: File and name.
-        option: Of the command line, said where the file is at fault.
-    """
+    """What `path/to/file.py:Name` defines, and a digest of the file; modules beside it can be imported."""
     place, _, name = text.rpartition(":")
     path = Path(place)
     if not path.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from rich.console import Console
@@ -35,31 +35,18 @@ class Reporter:
     @contextmanager
     def track(self, title: str, total: int) -> Iterator[Tick]:
         """Show a bar for `total` steps; the value yielded is called after each. Bars may be inside one another."""
-        if self.console.is_terminal and self._bar is not None:
-            bar, task = self._bar, self._bar.add_task(title, total=total, remark="")
-            try:
-                yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
-            finally:
-                bar.remove_task(task)
-        elif self.console.is_terminal:
-            with Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[remark]}"),
-                console=self.console,
-                transient=True,
-            ) as bar:
-                self._bar = bar
-                task = bar.add_task(title, total=total, remark="")
-                try:
-                    yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
-                finally:
-                    self._bar = None
-        else:
+        if not self.console.is_terminal:
             yield self._plain(title, total)
+            return
+        with ExitStack() as shown:
+            if self._bar is None:
+                columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+                texts = (TextColumn("{task.description}"), *columns, TextColumn("{task.fields[remark]}"))
+                self._bar = shown.enter_context(Progress(*texts, console=self.console, transient=True))
+                shown.callback(setattr, self, "_bar", None)
+            bar, task = self._bar, self._bar.add_task(title, total=total, remark="")
+            shown.callback(bar.remove_task, task)
+            yield lambda done, remark="": bar.update(task, completed=done, remark=remark)
 
     def _plain(self, title: str, total: int) -> Tick:
         start = shown = time.monotonic()

@@ -67,10 +67,7 @@ def merge(first: Changes, then: Changes) -> Changes:
 def apply_changes(config: Any, changes: Mapping[str, Any], named: Named | None = None) -> Any:
     """A dataclass like `config` with some fields changed; an `InputError` names the field at fault.
 
-    Args:
-        config: What is changed; what it starts from itself is no change.
-        changes: Fields and their values.
-        named: The presets that nested settings may start from.
+    `named` are the presets that nested settings may start from; what `config` itself starts from is no change.
     """
     values = {name: value for name, value in changes.items() if name != FROM}
     return _Builder(named).build(type(config), values, config, "") if values else config

@@ -13,18 +13,11 @@ DEVICES = ("auto", "cpu", "cuda")
 
 @dataclass(frozen=True)
 class Workplace:
-    """Of one discovery.
+    """Where one discovery works."""
 
-    Attributes:
-        device: Where networks are trained: auto, cpu or cuda.
-        seed: Start of every random draw.
-        folder: Where checkpoints of trainings go and are looked for; nothing is kept without one.
-        reporter: Shows progress.
-    """
-
-    device: str = "cpu"
-    seed: int = 0
-    folder: Path | None = None
+    device: str = "cpu"  # where networks are trained: auto, cpu or cuda
+    seed: int = 0  # start of every random draw
+    folder: Path | None = None  # where checkpoints of trainings go and are looked for; nothing is kept without one
     reporter: Reporter = field(default_factory=Silent)
 
     def __post_init__(self) -> None:

@@ -26,19 +26,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class FileState:
-    """A file of a benchmark.
+    """A file of a benchmark."""
 
-    Attributes:
-        path: Where it lies, or would lie.
-        expected: Records of the whole file.
-        records: Whole records found.
-        fault: The error that refuses a damaged file, None for any other.
-    """
-
-    path: Path
-    expected: int
-    records: int = 0
-    fault: DamagedFile | None = None
+    path: Path  # where it lies, or would lie
+    expected: int  # records of the whole file
+    records: int = 0  # whole records found
+    fault: DamagedFile | None = None  # the error that refuses a damaged file, None for any other
 
     @property
     def state(self) -> State:

@@ -45,19 +45,12 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download.
+    """A file to download."""
 
-    Attributes:
-        url: Its official address.
-        md5: Its checksum.
-        megabytes: Its size, in millions of bytes.
-        extract: Whether it is a tar archive to be unpacked; otherwise it is kept, and read, as it is.
-    """
-
-    url: str
-    md5: str
-    megabytes: int
-    extract: bool = False
+    url: str  # its official address
+    md5: str  # its checksum
+    megabytes: int  # its size, in millions of bytes
+    extract: bool = False  # whether it is a tar archive to be unpacked; otherwise it is kept, and read, as it is
 
     @property
     def name(self) -> str:
@@ -67,42 +60,26 @@ class Archive:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a benchmark before a byte of it is read.
+    """What is known of a benchmark before a byte of it is read."""
 
-    Attributes:
-        name: Its name on the command line.
-        title: Its name in prose.
-        channels: 1 (ink bright) or 3.
-        known: Number of known classes: labels 0 to known - 1.
-        novel: Number of novel classes: labels known to known + novel - 1.
-        way: Novel classes in a task, the paper's setting.
-        augmentation: What leaves the class of an image alone.
-        folder: Subfolder of the data folder; empty for generated sets.
-        archives: Downloads.
-        records: Number of records in each file of the whole set, by file name.
-        splits: The files of each split ("train": known and, where they exist, novel classes; "test": novel).
-        families: Class names are family/member (alphabet/character); where everything is observed, each family is a
-            task of its own.
-        generator: "module:function" of a set that is made, not downloaded; it returns known and novel images.
-        small: Made for two CPU cores: the preset `cpu` is its default on any device.
-        licence: Terms or origin, one line.
-    """
-
-    name: str
-    title: str
-    channels: int
-    known: int
-    novel: int
-    way: int
-    augmentation: Augmentation
-    folder: str = ""
+    name: str  # its name on the command line
+    title: str  # its name in prose
+    channels: int  # 1 (ink bright) or 3
+    known: int  # number of known classes: labels 0 to known - 1
+    novel: int  # number of novel classes: labels known to known + novel - 1
+    way: int  # novel classes in a task, the paper's setting
+    augmentation: Augmentation  # what leaves the class of an image alone
+    folder: str = ""  # subfolder of the data folder; empty for generated sets
     archives: tuple[Archive, ...] = ()
+    # number of records in each file of the whole set, by file name
     records: Mapping[str, int] = field(default_factory=dict)
+    # the files of each split ("train": known and, where they exist, novel classes; "test": novel)
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # class names are family/member (alphabet/character); where everything is observed, each family is a task of its own
     families: bool = False
-    generator: str = ""
-    small: bool = False
-    licence: str = ""
+    generator: str = ""  # "module:function" of a set that is made, not downloaded; it returns known and novel images
+    small: bool = False  # made for two CPU cores: the preset `cpu` is its default on any device
+    licence: str = ""  # terms or origin, one line
 
     @property
     def generated(self) -> bool:

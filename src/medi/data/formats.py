@@ -27,17 +27,11 @@ from medi.data.facts import SIZE, Facts
 
 @dataclass(frozen=True)
 class Records:
-    """What one file holds.
+    """What one file holds."""
 
-    Attributes:
-        images: (n, channels, SIZE, SIZE) uint8, often a view with the memory layout of the file.
-        labels: (n,) int64 class numbers: the known classes come first, the novel classes follow.
-        class_names: The name of each class number.
-    """
-
-    images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
-    class_names: Mapping[int, str]
+    images: NDArray[np.uint8]  # (n, channels, SIZE, SIZE) uint8, often a view with the memory layout of the file
+    labels: NDArray[np.int64]  # (n,) int64 class numbers: the known classes come first, the novel classes follow
+    class_names: Mapping[int, str]  # the name of each class number
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -68,12 +68,9 @@ def glyphs(seed: int = 0) -> tuple[ImageSet, ImageSet]:
 
     The letters are found and compared once a process; each call draws new tensors, so they may be changed freely.
 
-    Args:
-        seed: Decides typefaces, rotations, scales and shears; the classes are always the same.
-
     Returns:
         (known, novel), labelled from 0 each. Images are (n, 1, 32, 32) uint8, ink bright; the attribute "face" is an
-        index into `FACES`.
+        index into `FACES`. The classes are the same for every seed.
     """
     letters, templates = distinct_letters()
     known = sum(_script(letter) in KNOWN_SCRIPTS for letter in letters)
@@ -137,11 +134,7 @@ def distinct_letters() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
 def _difference(ink: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """How far letters differ: the share of one's ink that lies nowhere near ink of the other, either way round.
 
-    Args:
-        ink: (n, SIZE, SIZE), 0 for paper to 1 for ink.
-
-    Returns:
-        (n, n) from 0, the same shape but for the thickness of strokes, to 1, no ink in common.
+    From ink (n, SIZE, SIZE), at most 1, to (n, n): 0 where only the thickness differs, 1 without ink in common.
     """
     y, x = np.mgrid[-_TOLERANCE : _TOLERANCE + 1, -_TOLERANCE : _TOLERANCE + 1]
     disc = (x**2 + y**2 <= _TOLERANCE**2)[None]

@@ -17,17 +17,11 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Items:
-    """Items and the class of each.
+    """Items and the class of each."""
 
-    Attributes:
-        values: (n, features) floats, or (n, channels, height, width) uint8.
-        labels: (n,) int64, an index into `class_names`; -1 marks an item whose class is not known.
-        class_names: One name a class.
-    """
-
-    values: NDArray[Any]
-    labels: NDArray[np.int64]
-    class_names: tuple[str, ...]
+    values: NDArray[Any]  # (n, features) floats, or (n, channels, height, width) uint8
+    labels: NDArray[np.int64]  # (n,) int64, an index into `class_names`; -1 marks an item whose class is not known
+    class_names: tuple[str, ...]  # one name a class
 
     def __post_init__(self) -> None:
         check_labels(len(self.values), self.labels, self.class_names)

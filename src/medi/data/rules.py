@@ -131,11 +131,6 @@ def rules(seed: int = 0, *, known_images: int = 100, novel_images: int = 40) -> 
 
     The two sets share no value: a novel item has a novel colour, shape and frame, whichever of them is its class.
 
-    Args:
-        seed: Decides everything random: the other attributes of an item, its place, size, angle and noise.
-        known_images: Images of each known class.
-        novel_images: Images of each novel class.
-
     Returns:
         (known, novel), labelled from 0 each, rule by rule. Images are (n, 3, 32, 32) uint8; the attributes "colour",
         "shape", "frame" and "rule" are (n,) int64 indices into `COLOURS`, `SHAPES`, `FRAMES` and the keys of `RULES`.

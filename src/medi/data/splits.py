@@ -13,14 +13,9 @@ RANDOM_SPLITS = 5
 
 
 def held_out_splits(n_known: int, count: int | None = None) -> list[tuple[int, ...]]:
-    """The classes held out in each split.
+    """The classes held out in each split: so many of the known ones; None for a fifth, at least two.
 
-    Args:
-        n_known: Number of known classes.
-        count: How many are held out; None for a fifth, at least two.
-
-    Returns:
-        Every combination where there are five known classes, else `RANDOM_SPLITS` random ones.
+    Every combination where there are five known classes, else `RANDOM_SPLITS` random ones.
     """
     if n_known < FEWEST_KNOWN:
         raise InputError(

@@ -33,23 +33,14 @@ from medi.photos.own_encoder import LARGEST_SIDE
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a model comes from.
+    """Where a model comes from."""
 
-    Attributes:
-        name: As it is asked for on the command line.
-        library: The prefix of that name.
-        model: The rest of it, without a size or the folders before the last.
-        package: The library's name on PyPI.
-        source: Address or folder of the weights.
-        licence: Of the weights, as their authors state it.
-    """
-
-    name: str
-    library: str
-    model: str
-    package: str
-    source: str
-    licence: str
+    name: str  # as it is asked for on the command line
+    library: str  # the prefix of that name
+    model: str  # the rest of it, without a size or the folders before the last
+    package: str  # the library's name on PyPI
+    source: str  # address or folder of the weights
+    licence: str  # of the weights, as their authors state it
 
 
 def load_hub_encoder(name: str, device: str) -> Encoder:
@@ -171,15 +162,7 @@ def _from_transformers(transformers: Any, place: str, *, local_files_only: bool)
 
 
 def transformers_encoder(origin: Origin, network: Any, processor: Any, missing: Sequence[str], device: str) -> Encoder:
-    """The image tower of a model of transformers as an encoder.
-
-    Args:
-        origin: Where it comes from.
-        network: An `AutoModel`; of one with several towers that of images is used.
-        processor: Its image processor.
-        missing: Weights that the file did not have, and that are therefore random.
-        device: auto, cpu or cuda.
-    """
+    """The image tower of an `AutoModel` of transformers; weights are missing that the file did not have."""
     tower = getattr(network, "vision_model", network)
     prefix = "" if tower is network else "vision_model."
     absent = {key.removeprefix(prefix) for key in missing if key.startswith(prefix)}

@@ -19,17 +19,11 @@ from medi.photos.decode import Cut
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How a model's authors mean a photo to be shown to it.
+    """How a model's authors mean a photo to be shown to it."""
 
-    Attributes:
-        cut: The part of it.
-        mean: Of each channel, on the scale of 0 to 255.
-        std: Of each channel, likewise.
-    """
-
-    cut: Cut
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    cut: Cut  # the part of it
+    mean: tuple[float, ...]  # of each channel, on the scale of 0 to 255
+    std: tuple[float, ...]  # of each channel, likewise
 
     @classmethod
     def of_fractions(cls, cut: Cut, mean: Iterable[float], std: Iterable[float]) -> Self:

@@ -57,32 +57,20 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Cut:
-    """The part of a photo that an encoder looks at, in the middle, as a square.
+    """The part of a photo that an encoder looks at, in the middle, as a square."""
 
-    Attributes:
-        side: Pixels it is resized to.
-        fraction: Its side as a fraction of the photo's shorter side.
-        filter: How it is resized.
-        squash: It is no square in the photo, but that fraction of its width and of its height.
-    """
-
-    side: int
-    fraction: float = 1.0
-    filter: Image.Resampling = Image.Resampling.BICUBIC
-    squash: bool = False
+    side: int  # pixels it is resized to
+    fraction: float = 1.0  # its side as a fraction of the photo's shorter side
+    filter: Image.Resampling = Image.Resampling.BICUBIC  # how it is resized
+    squash: bool = False  # it is no square in the photo, but that fraction of its width and of its height
 
 
 @dataclass(frozen=True)
 class Photo:
-    """A photo that was read.
+    """A photo that was read."""
 
-    Attributes:
-        pixels: (3, side, side) uint8, upright.
-        preview: The whole photo, small, upright, RGB; None where none was asked for.
-    """
-
-    pixels: npt.NDArray[np.uint8]
-    preview: Image.Image | None = None
+    pixels: npt.NDArray[np.uint8]  # (3, side, side) uint8, upright
+    preview: Image.Image | None = None  # the whole photo, small, upright, RGB; None where none was asked for
 
 
 @contextmanager
@@ -99,13 +87,7 @@ def decoding() -> Iterator[None]:
 
 
 def read_photo(file: BinaryIO, cut: Cut, *, preview: bool = False, longest: int = PREVIEW) -> Photo:
-    """Read the photo in an open file; inside `decoding()`.
-
-    Args:
-        file: The file.
-        cut: The part of the photo that is wanted.
-        preview: Whether to make one of the whole photo.
-        longest: Its longer side in pixels.
+    """Read a part of the photo in an open file, and perhaps a preview of all of it; inside `decoding()`.
 
     Raises:
         UnreadableError: It is no photo, or a damaged or an excessively large one.

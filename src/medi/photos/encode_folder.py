@@ -40,21 +40,13 @@ Done = TypeVar("Done")
 
 @dataclass
 class EncodedPhotos:
-    """What became of a list of files; `paths`, `digests` and the rows of `arrays` belong together.
+    """What became of a list of files; `paths`, `digests` and the rows of `arrays` belong together."""
 
-    Attributes:
-        arrays: (n, *shape of the encoder).
-        paths: Of the photos that could be read.
-        digests: Of their contents.
-        skipped: The files that could not be read.
-        computed: How many of the arrays were not in the cache.
-    """
-
-    arrays: npt.NDArray[Any]
-    paths: list[str] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    computed: int = 0
+    arrays: npt.NDArray[Any]  # (n, *shape of the encoder)
+    paths: list[str] = field(default_factory=list)  # of the photos that could be read
+    digests: list[bytes] = field(default_factory=list)  # of their contents
+    skipped: list[Skipped] = field(default_factory=list)  # the files that could not be read
+    computed: int = 0  # how many of the arrays were not in the cache
 
     @classmethod
     def joined(cls, shards: Iterable[EncodedPhotos], count: int, encoder: Encoder) -> Self:
@@ -72,21 +64,13 @@ class EncodedPhotos:
 
 @dataclass(frozen=True)
 class _File:
-    """One file on its way to an array: either `reason` says why it is skipped, or the other fields are set.
+    """One file on its way to an array: either `reason` says why it is skipped, or the other fields are set."""
 
-    Attributes:
-        reason: Why it is skipped.
-        digest: Of its content.
-        pixels: (3, side, side), where the array is not in the cache.
-        thumbnail: JPEG, made of pixels where thumbnails are asked for.
-        value: Bytes of the array, none before it is there.
-    """
-
-    reason: str = ""
-    digest: bytes = b""
-    pixels: npt.NDArray[np.uint8] | None = None
-    thumbnail: bytes = b""
-    value: bytes = b""
+    reason: str = ""  # why it is skipped
+    digest: bytes = b""  # of its content
+    pixels: npt.NDArray[np.uint8] | None = None  # (3, side, side), where the array is not in the cache
+    thumbnail: bytes = b""  # JPEG, made of pixels where thumbnails are asked for
+    value: bytes = b""  # bytes of the array, none before it is there
 
 
 def read_photos(
@@ -100,13 +84,7 @@ def read_photos(
 ) -> EncodedPhotos:
     """Encode the photos of a folder, in the order given; files that cannot be read are listed with the reason.
 
-    Args:
-        found: The photos.
-        encoder: What makes arrays of them.
-        cache: Where arrays are looked for and kept.
-        reporter: Shows progress.
-        title: Of the progress.
-        thumbnails: Where to keep a thumbnail of every photo that is decoded; None to make none.
+    `thumbnails` is where to keep one of every photo that is decoded; None to make none.
     """
     shards = read_shards(found, encoder, cache, reporter, title=title, thumbnails=thumbnails)
     return EncodedPhotos.joined(shards, len(found.paths), encoder)

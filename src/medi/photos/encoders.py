@@ -35,37 +35,23 @@ Encode = Callable[[NDArray[np.uint8]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Encoder:
-    """Turns the middle squares of photos into arrays.
+    """Turns the middle squares of photos into arrays."""
 
-    Attributes:
-        name: As it is asked for on the command line.
-        identity: Changes whenever what it makes of a photo would; fit to be a file's name.
-        cut: The part of a photo that it looks at.
-        shape: Of what it makes of one photo: (d,) features, or (3, side, side) pixels.
-        encode: From uint8 (n, 3, side, side) to (n, *shape): float32 features, or the pixels themselves.
-        network: The network that is to be trained from scratch on the pixels, None where there are features.
-        folder: The saved model that it was taken from, None where it was none.
-        program: The text of the user's own file that defines it, None where there is none.
-        engine: What runs the network.
-        in_threads: Whether the threads that decode photos encode them too, each its own; a GPU is fed by one thread.
-        licence: Of the weights, as their authors state it; None where they are nobody else's.
-        source: Where the weights come from; None likewise.
-        package: The library on PyPI whose version the features depend on; None where it is none.
-    """
-
-    name: str
-    identity: str
-    cut: Cut
-    shape: tuple[int, ...]
-    encode: Encode
+    name: str  # as it is asked for on the command line
+    identity: str  # changes whenever what it makes of a photo would; fit to be a file's name
+    cut: Cut  # the part of a photo that it looks at
+    shape: tuple[int, ...]  # of what it makes of one photo: (d,) features, or (3, side, side) pixels
+    encode: Encode  # from uint8 (n, 3, side, side) to (n, *shape): float32 features, or the pixels themselves
+    # the network that is to be trained from scratch on the pixels, None where there are features
     network: str | None = None
-    folder: Path | None = None
-    program: bytes | None = None
-    engine: str = "none"
+    folder: Path | None = None  # the saved model that it was taken from, None where it was none
+    program: bytes | None = None  # the text of the user's own file that defines it, None where there is none
+    engine: str = "none"  # what runs the network
+    # whether the threads that decode photos encode them too, each its own; a GPU is fed by one thread
     in_threads: bool = True
-    licence: str | None = None
-    source: str | None = None
-    package: str | None = None
+    licence: str | None = None  # of the weights, as their authors state it; None where they are nobody else's
+    source: str | None = None  # where the weights come from; None likewise
+    package: str | None = None  # the library on PyPI whose version the features depend on; None where it is none
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -84,12 +70,7 @@ def is_name(text: str) -> bool:
 
 
 def load_encoder(name: str, device: str) -> Encoder:
-    """The encoder of a name.
-
-    Args:
-        name: `efficientnet-lite0`, `conv4`, `resnet18`, a model of another library (`HUBS`), or `file.py:Name`.
-        device: auto, cpu or cuda: where models of other libraries work.
-    """
+    """The encoder of a name; models of other libraries work on the device: auto, cpu or cuda."""
     if name in (DEFAULT_ENCODER, INT8):
         from medi.photos.lite0 import load_lite0
 

@@ -45,17 +45,11 @@ class Source:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Features(Encoder):
-    """Vectors found by the path of a photo; nothing is computed.
-
-    Attributes:
-        sources: The files.
-        vectors: (n, d) float32; none where only the kind of the features is known, as in a saved model.
-        rows: From a path, as the files have it, to its row.
-    """
+    """Vectors found by the path of a photo; nothing is computed."""
 
     sources: tuple[Source, ...]
-    vectors: Singles
-    rows: Mapping[str, int]
+    vectors: Singles  # (n, d) float32; none where only the kind of the features is known, as in a saved model
+    rows: Mapping[str, int]  # from a path, as the files have it, to its row
 
     @classmethod
     def of(cls, sources: Sequence[Source], vectors: Singles, rows: Mapping[str, int]) -> Features:
@@ -140,11 +134,9 @@ class Features(Encoder):
 
 
 def read_features(files: Sequence[Path], ray: str | None = None) -> Features:
-    """The vectors of all files together; whatever is wrong with them is an error that names the file.
+    """The vectors of all .npz and .parquet files together; whatever is wrong with them is an error that names the file.
 
-    Args:
-        files: .npz or .parquet, at least one.
-        ray: What `--ray` was given; refused, like torchrun, because there is nothing to share.
+    What `--ray` was given is refused, like torchrun, because there is nothing to share.
     """
     if ray is not None or ranks.asked_for() > 1:
         raise InputError("torchrun and --ray share the work of an encoder, and --features needs none: leave them out.")

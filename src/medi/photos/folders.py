@@ -27,34 +27,26 @@ class Skipped:
 
 @dataclass
 class Found:
-    """Files under one folder.
-
-    Attributes:
-        root: The folder.
-        paths: Files that look like photos, relative to it, in the same order on every machine.
-        skipped: Files and folders that were passed over.
-        subfolders: Names of the folders directly in it.
-    """
+    """Files under one folder."""
 
     root: Path
+    # files that look like photos, relative to it, in the same order on every machine
     paths: list[str] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    subfolders: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)  # files and folders that were passed over
+    subfolders: list[str] = field(default_factory=list)  # names of the folders directly in it
 
 
 def find_photos(root: Path, what: str) -> Found:
     """All photos in a folder and its subfolders; links are followed, but no folder is searched twice.
 
-    Args:
-        root: The folder.
-        what: What it is for, such as `--novel`, said where it is at fault.
+    `what` it is for, such as `--novel`, is said where it is at fault.
     """
     if root.is_file():
         raise InputError(f"{what} {root} is a file: give the folder that holds the photos.")
     found, seen = Found(root), set[tuple[int, int]]()
     folders, links = [""], deque[str]()
     while folders or links:
-        # Constraints come last, so that a folder is found by its own path rather than through a link.
+        # Links come last, so that a folder is found by its own path rather than through a link.
         prefix = folders.pop() if folders else links.popleft()
         try:
             entries = _entries(root / prefix, seen)

@@ -25,23 +25,14 @@ _SOURCE = "images"
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution that does the work of the batch norm after it.
+    """A convolution that does the work of the batch norm after it."""
 
-    Attributes:
-        weight: (outputs, inputs / groups, k, k).
-        bias: (outputs,).
-        stride: Down and across.
-        padding: Rows before and after, columns likewise.
-        mean: (outputs,) of what leaves the batch norm, as far as it knows.
-        deviation: (outputs,) likewise, never 0.
-    """
-
-    weight: Singles
-    bias: Singles
-    stride: int
-    padding: tuple[int, int]
-    mean: Singles
-    deviation: Singles
+    weight: Singles  # (outputs, inputs / groups, k, k)
+    bias: Singles  # (outputs,)
+    stride: int  # down and across
+    padding: tuple[int, int]  # rows before and after, columns likewise
+    mean: Singles  # (outputs,) of what leaves the batch norm, as far as it knows
+    deviation: Singles  # (outputs,) likewise, never 0
 
     @property
     def depthwise(self) -> bool:
@@ -51,19 +42,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A result in the graph; all but its name is needed in integers alone.
+    """A result in the graph; all but its name is needed in integers alone."""
 
-    Attributes:
-        name: Of the result.
-        mean: (channels,) what is expected of it.
-        variance: (channels,) likewise.
-        scale: What one step of an integer is worth.
-    """
-
-    name: str
-    mean: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
-    variance: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
-    scale: float = 1.0
+    name: str  # of the result
+    mean: Singles = field(default_factory=lambda: np.zeros(0, np.float32))  # (channels,) what is expected of it
+    variance: Singles = field(default_factory=lambda: np.zeros(0, np.float32))  # (channels,) likewise
+    scale: float = 1.0  # what one step of an integer is worth
 
 
 class Floats:

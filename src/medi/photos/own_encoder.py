@@ -49,12 +49,7 @@ def load_own_encoder(text: str) -> Encoder:
 
 
 def kept_encoder(name: str, path: Path) -> Encoder:
-    """The encoder whose text a model keeps in a file.
-
-    Args:
-        name: `path/to/file.py:Name`, as it once was.
-        path: Where the text is now.
-    """
+    """The encoder whose text a model keeps in a file, by the name `path/to/file.py:Name` that it once had."""
     with input_errors(path, "read"):
         program = read_file(path)
     mark = _mark(program)

@@ -36,25 +36,17 @@ def called_raw(file: BinaryIO) -> bool:
 
 
 class RawFile:
-    """An open raw file, of which only the header was read.
-
-    Attributes:
-        size: Width and height of the photo, upright.
-        pixels: How many are decoded, those at the edges that are not shown among them.
-    """
+    """An open raw file, of which only the header was read: size and pixels are those of the photo, upright."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
         width, height = raw.sizes.width, raw.sizes.height
         self.size: tuple[int, int] = (height, width) if raw.sizes.flip in _TURNED else (width, height)
+        # As many are decoded, those at the edges that are not shown among them.
         self.pixels: int = max(width * height, raw.sizes.raw_width * raw.sizes.raw_height)
 
     def camera_jpeg(self, least: tuple[int, int]) -> Image.Image | None:
-        """The camera's own JPEG, not yet decoded; None where there is none of the whole photo that is large enough.
-
-        Args:
-            least: Smallest width and height that will do, upright.
-        """
+        """The camera's own JPEG, not yet decoded; None where there is none of the whole photo of `least` this size."""
         import rawpy  # type: ignore[import-not-found, unused-ignore]
 
         try:

@@ -34,9 +34,6 @@ _START_OF_SCAN = 0xDA
 class Room:
     """Memory that threads share; a photo waits until there is enough for it.
 
-    Attributes:
-        free: Bytes that nobody holds.
-
     >>> room = Room(10)
     >>> with room.taken(8):
     ...     room.free
@@ -44,7 +41,7 @@ class Room:
     """
 
     def __init__(self, size: int) -> None:
-        self.free = size
+        self.free = size  # bytes that nobody holds
         self._changed = Condition()
 
     @contextmanager
@@ -67,13 +64,7 @@ ROOM = Room(MOST_BYTES)
 
 
 def bytes_held(image: Image.Image, decoded: int, pixels: int) -> int:
-    """The most bytes that decoding a picture takes, which was opened only.
-
-    Args:
-        image: The picture.
-        decoded: Pixels that are decoded.
-        pixels: Pixels in the file; of a JPEG only a fraction may be decoded.
-    """
+    """The most bytes that decoding a picture takes, which was opened only: of a JPEG's pixels, only some may be."""
     return _BYTES.get(image.mode, 4) * decoded + _beside(image, pixels)
 
 

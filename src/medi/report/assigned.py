@@ -24,44 +24,26 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class AssignedPicture:
-    """A picture as the page shows it.
+    """A picture as the page shows it."""
 
-    Attributes:
-        path: As the user knows it.
-        source: The thumbnail.
-        confidence: How probable it is that its line is right.
-        second: The second guess, in words.
-    """
-
-    path: str
-    source: Markup
-    confidence: float
-    second: str
+    path: str  # as the user knows it
+    source: Markup  # the thumbnail
+    confidence: float  # how probable it is that its line is right
+    second: str  # the second guess, in words
 
 
 @dataclass
 class Section:
-    """Pictures with one answer.
+    """Pictures with one answer."""
 
-    Attributes:
-        kind: Of the answer.
-        label: Number of the group, name of the class, or empty.
-        size: How many pictures it has.
-        doubtful: How many of them are.
-        total: Of their confidence.
-        lines: Of those that are shown, the surest first.
-        sure: The pictures of these.
-        look: The doubtful ones.
-    """
-
-    kind: str
-    label: str
-    size: int = 0
-    doubtful: int = 0
-    total: float = 0.0
-    lines: list[Row] = field(default_factory=list)
-    sure: list[AssignedPicture] = field(default_factory=list)
-    look: list[AssignedPicture] = field(default_factory=list)
+    kind: str  # of the answer
+    label: str  # number of the group, name of the class, or empty
+    size: int = 0  # how many pictures it has
+    doubtful: int = 0  # how many of them are
+    total: float = 0.0  # of their confidence
+    lines: list[Row] = field(default_factory=list)  # of those that are shown, the surest first
+    sure: list[AssignedPicture] = field(default_factory=list)  # the pictures of these
+    look: list[AssignedPicture] = field(default_factory=list)  # the doubtful ones
 
     @property
     def confidence(self) -> float:
@@ -93,11 +75,7 @@ def render_assigned(
 ) -> str:
     """Write the page; memory holds no more lines than it shows, and a few.
 
-    Args:
-        rows: Reads the table; asked twice.
-        thumbnails: From paths to a JPEG of each; asked once, for those that are shown.
-        skipped: Files that were left out.
-        calibrated: Whether known classes set the confidence.
+    The table is read twice; thumbnails are asked for once, of the paths that are shown.
     """
     found: dict[tuple[str, str], Section] = {}
     for row in rows():

@@ -28,21 +28,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Curve:
-    """Places in a box of `BOX_WIDTH` by `BOX_HEIGHT`.
+    """Places in a box of `BOX_WIDTH` by `BOX_HEIGHT`."""
 
-    Attributes:
-        bars: By rising k.
-        width: Of a bar.
-        band: Left edge and width of the interval; (0, 0) where it lies outside of the candidates.
-        ticks: Numbers to write below, and where.
-        labelled: Numbers that have room for their probability above the bar.
-    """
-
-    bars: tuple[Bar, ...]
-    width: float
-    band: tuple[float, float]
-    ticks: tuple[tuple[int, float], ...]
-    labelled: frozenset[int]
+    bars: tuple[Bar, ...]  # by rising k
+    width: float  # of a bar
+    band: tuple[float, float]  # left edge and width of the interval; (0, 0) where it lies outside of the candidates
+    ticks: tuple[tuple[int, float], ...]  # numbers to write below, and where
+    labelled: frozenset[int]  # numbers that have room for their probability above the bar
 
     @property
     def peak(self) -> Bar:

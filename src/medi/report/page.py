@@ -37,18 +37,15 @@ def render(
     command: str,
     facts: Mapping[str, str],
 ) -> str:
-    """Write the page.
+    """The page as one HTML file that can be encoded as UTF-8, whatever the strings contain.
 
     Args:
         discovery: What was found among m pictures.
-        paths: Of the m pictures as the user knows them, in the same order.
+        paths: Of the m pictures as the user knows them.
         thumbnails: From numbers of pictures, 0 to m - 1, to a JPEG of each; asked once, for those that are shown.
         skipped: Files that were left out.
-        command: The exact command that does it again.
+        command: The one that does it again.
         facts: What else is worth knowing (versions, seed, encoder, …), by name.
-
-    Returns:
-        One HTML file that can be encoded as UTF-8, whatever the strings contain.
     """
     if len(paths) != len(discovery.kinds):
         raise ValueError(f"{len(paths)} paths for a discovery among {len(discovery.kinds)}")

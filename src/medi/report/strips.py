@@ -24,66 +24,38 @@ ThumbnailSource = Callable[[Sequence[int]], Sequence[bytes]]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as the page shows it; x and y are its place on a map of 1000 by 1000.
+    """A picture as the page shows it; x and y are its place on a map of 1000 by 1000."""
 
-    Attributes:
-        number: Among the pool's pictures.
-        path: As the user knows it.
-        source: The thumbnail.
-        mark: What stands for its strip on the map: the group's number, K (looks known) or A (alone).
-        belongs: Its strip in words.
-        hue: Of its group's colour in degrees; None for pictures in no group.
-        confidence: How probable it is that its line is right.
-        doubtful: Whether that is little.
-        typical: Whether it is the most typical of its group.
-        nearest: The most similar known class.
-    """
-
-    number: int
-    path: str
-    source: Markup
-    mark: str
-    belongs: str
-    hue: float | None
-    confidence: float
-    doubtful: bool
-    typical: bool
-    nearest: str
+    number: int  # among the pool's pictures
+    path: str  # as the user knows it
+    source: Markup  # the thumbnail
+    mark: str  # what stands for its strip on the map: the group's number, K (looks known) or A (alone)
+    belongs: str  # its strip in words
+    hue: float | None  # of its group's colour in degrees; None for pictures in no group
+    confidence: float  # how probable it is that its line is right
+    doubtful: bool  # whether that is little
+    typical: bool  # whether it is the most typical of its group
+    nearest: str  # the most similar known class
     x: float
     y: float
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Pictures that the page shows together.
+    """Pictures that the page shows together."""
 
-    Attributes:
-        kind: Of all of them.
-        anchor: Its address on the page.
-        name: A group's number, a known class, or empty for those that are alone.
-        hue: Of its colour in degrees; None where it is no group.
-        size: How many pictures it has.
-        confidence: Their mean.
-        doubtful: How many of them are.
-        shown: Those of its pictures that the page has room for.
-        verdict: In plain words, up to the name of the sibling; empty where it is no group.
-        tone: The verdict as one word, for the style.
-        sibling: The group that it may be one with, where the verdict says so.
-        neighbours: Its most similar known classes, by name.
-    """
-
-    kind: Kind
-    anchor: str
-    name: str
-    hue: float | None
-    size: int
-    confidence: float
-    doubtful: int
-    shown: tuple[Picture, ...]
-    verdict: str = ""
-    tone: str = ""
-    sibling: int | None = None
-    neighbours: tuple[str, ...] = ()
+    kind: Kind  # of all of them
+    anchor: str  # its address on the page
+    name: str  # a group's number, a known class, or empty for those that are alone
+    hue: float | None  # of its colour in degrees; None where it is no group
+    size: int  # how many pictures it has
+    confidence: float  # their mean
+    doubtful: int  # how many of them are
+    shown: tuple[Picture, ...]  # those of its pictures that the page has room for
+    verdict: str = ""  # in plain words, up to the name of the sibling; empty where it is no group
+    tone: str = ""  # the verdict as one word, for the style
+    sibling: int | None = None  # the group that it may be one with, where the verdict says so
+    neighbours: tuple[str, ...] = ()  # its most similar known classes, by name
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from medi.discover import summary, verdict
 from medi.discover.result import Diagnosis, Discovery, Group
 from medi.discover.verdict import FAR, expectation, measured
@@ -11,14 +9,6 @@ from medi.discover.verdict import FAR, expectation, measured
 NOT_MEASURED = "Could not be measured."
 _USUAL = 0.15
 """Distances within this of 1 count as about as far as hidden known classes."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure behind the verdict: what it is about, and a sentence that holds the number and how to read it."""
-
-    name: str
-    text: str
 
 
 def headline(discovery: Discovery) -> str:
@@ -74,14 +64,14 @@ def probability(confidence: float) -> str:
     return verdict.percent(confidence).replace(" %", "\N{NO-BREAK SPACE}%") if measured(confidence) else "–"
 
 
-def figures(diagnosis: Diagnosis) -> tuple[Figure, ...]:
-    """The numbers behind the verdict."""
-    return (
-        Figure("Rehearsal", _rehearsal(diagnosis)),
-        Figure("What your known classes teach", _gain(diagnosis)),
-        Figure("How unlike your known classes the pictures are", _distance(diagnosis)),
-        Figure("How alike your known classes are", _overlap(diagnosis)),
-    )
+def figures(diagnosis: Diagnosis) -> dict[str, str]:
+    """The figures behind the verdict: what each is about, and a sentence with the number and how to read it."""
+    return {
+        "Rehearsal": _rehearsal(diagnosis),
+        "What your known classes teach": _gain(diagnosis),
+        "How unlike your known classes the pictures are": _distance(diagnosis),
+        "How alike your known classes are": _overlap(diagnosis),
+    }
 
 
 def _of_100(share: float) -> str:

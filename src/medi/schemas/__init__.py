@@ -62,11 +62,7 @@ def fault(rule: Mapping[str, Any], value: object, whole: Mapping[str, Any] | Non
 
     Knows the words that our schemas use. Stricter than they are: no NaN, nothing beyond a float, no text that cannot be
     written down.
-
-    Args:
-        rule: A schema, or a part of one.
-        value: As JSON has it.
-        whole: The schema with the definitions that the part refers to; the rule itself where it is left out.
+    A part of a schema needs the whole one, for the definitions that it refers to.
     """
     whole = rule if whole is None else whole
     if "$ref" in rule:
