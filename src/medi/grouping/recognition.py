@@ -19,9 +19,9 @@ from medi.core.arrays import Floats, Ints
 from medi.grouping.class_model import log_total
 from medi.grouping.trust import SURE, log_odds
 
-STRANGERS = 0.4
-"""Share of further items that is taken to belong nowhere; rehearsals cannot know it. Of 0.2 to 0.4 the first that finds
-out more than three in five strangers on known classes of flowers."""
+STRANGERS = 0.3
+"""Share of further items that is taken to belong nowhere; rehearsals cannot know it. Of 0.2 to 0.4 the first with which
+three in five strangers are found out, on known classes of flowers."""
 POINTS = 101
 """Points of the curve of the trade-off."""
 USUAL_NUMBERS = np.array([np.log(0.25), 0.3, 0.0, 0.0])
