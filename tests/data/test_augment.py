@@ -12,16 +12,7 @@ from scipy import ndimage
 from small_sets import generator as seeded
 
 from medi.core.errors import InputError
-from medi.data.augment import (
-    affine,
-    augment,
-    crop,
-    cut_out,
-    paste,
-    recolour,
-    shuffle_channels,
-    to_float,
-)
+from medi.data.augment import affine, augment, crop, cut_out, paste, recolour, shuffle_channels, to_float
 from medi.data.facts import BENCHMARKS, Augmentation
 
 EVERYTHING = Augmentation(
@@ -164,32 +155,30 @@ def test_vectors_come_back_unchanged():
     assert torch.equal(augment(vectors.expand(2, 4, 7), Augmentation(), seeded()), vectors.expand(2, 4, 7))
 
 
-def test_what_cannot_be_augmented_says_why_and_what_to_do():
-    with pytest.raises(InputError, match=r"not torch.float32 of shape \(2, 3, 8, 8\)"):
-        augment(torch.rand(2, 3, 8, 8), EVERYTHING, seeded())
-    with pytest.raises(InputError, match=r"not torch.uint8 of shape \(8, 8\)"):
-        augment(some_images(8, 8), EVERYTHING, seeded())
-    with pytest.raises(InputError, match=r"uint8 \(0 to 255\), not torch.int64"):
-        to_float(torch.zeros(3, dtype=torch.int64))
-    with pytest.raises(InputError, match="crop=8"):
-        augment(some_images(1, 8, 8), Augmentation(crop=8), seeded())
+@pytest.mark.parametrize(
+    ("images", "change", "why"),
+    [
+        (torch.rand(2, 3, 8, 8), EVERYTHING, r"not torch.float32 of shape \(2, 3, 8, 8\)"),
+        (some_images(8, 8), EVERYTHING, r"not torch.uint8 of shape \(8, 8\)"),
+        (torch.zeros(3, dtype=torch.int64), Augmentation(), r"uint8 \(0 to 255\), not torch.int64"),
+        (some_images(1, 8, 8), Augmentation(crop=8), "crop=8"),
+    ],
+)
+def test_what_cannot_be_augmented_says_why_and_what_to_do(images, change, why):
+    with pytest.raises(InputError, match=why):
+        augment(images, change, seeded())
 
 
 @pytest.mark.parametrize("change", [EVERYTHING, STRONG, Augmentation()])
 @pytest.mark.parametrize("lead", [(7,), (5, 3)])
 def test_a_part_of_a_batch_looks_as_it_does_among_all(change, lead):
     images = some_images(*lead, 3, 8, 8, seed=3)
-    whole = augment(images, change, seeded())
+    generator = seeded()
+    whole = augment(images, change, generator)
     for part in (slice(0, 2), slice(2, 5), slice(4, 5)):
-        assert torch.equal(augment(images, change, seeded(), part), whole[part])
-
-
-@pytest.mark.parametrize("change", [EVERYTHING, STRONG])
-def test_a_part_of_a_batch_takes_as_many_draws_as_all(change):
-    images, generator, other = copies(6), seeded(), seeded()
-    augment(images, change, generator)
-    augment(images, change, other, slice(1, 2))
-    assert torch.equal(generator.get_state(), other.get_state())
+        other = seeded()
+        assert torch.equal(augment(images, change, other, part), whole[part])
+        assert torch.equal(other.get_state(), generator.get_state()), "it takes as many draws as all"
 
 
 @pytest.mark.parametrize("channels", [1, 3])

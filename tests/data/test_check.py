@@ -22,19 +22,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @downloaded
-def test_a_set_with_every_record_is_whole(folder: Path, facts: Facts) -> None:
-    write_tiny(folder, facts)
-    tiny = replace(facts, records=dict.fromkeys(facts.records, 20))
-    assert summary(check(tiny)) == State.WHOLE
-
-
-@downloaded
-def test_a_set_with_some_records_is_partial_and_counted(folder: Path, facts: Facts) -> None:
+def test_a_set_is_absent_partial_and_counted_or_whole(folder: Path, facts: Facts) -> None:
+    assert summary(check(facts)) == State.ABSENT
     write_tiny(folder, facts)
     files = check(facts)
     assert summary(files) == State.PARTIAL
-    assert [file.records for file in files] == [20] * len(facts.records)
-    assert [file.expected for file in files] == list(facts.records.values())
+    assert [(file.records, file.expected) for file in files] == [(20, count) for count in facts.records.values()]
+    assert summary(check(replace(facts, records=dict.fromkeys(facts.records, 20)))) == State.WHOLE
 
 
 @downloaded
@@ -46,11 +40,6 @@ def test_a_set_with_a_cut_file_is_damaged_and_the_file_named(folder: Path, facts
     assert summary(files) == State.DAMAGED
     assert [file.path for file in files if file.fault] == [path]
     assert str(path) in str(files[-1].fault)
-
-
-@downloaded
-def test_a_set_that_is_not_there_is_absent(folder: Path, facts: Facts) -> None:
-    assert summary(check(facts)) == State.ABSENT
 
 
 @pytest.mark.parametrize("facts", [SVHN, OMNIGLOT], ids=lambda facts: facts.name)

@@ -48,9 +48,6 @@ def test_there_are_enough_classes_of_twenty_small_grey_images(known: ImageSet, n
     assert part.images.shape == (part.n_classes * IMAGES_PER_CLASS, 1, 32, 32)
     assert part.images.dtype == torch.uint8
     assert part.labels.bincount().tolist() == [20] * part.n_classes
-
-
-def test_no_two_images_of_a_class_are_the_same(part: ImageSet) -> None:
     for images in part.images.view(part.n_classes, IMAGES_PER_CLASS, -1).numpy():
         assert len(np.unique(images, axis=0)) == IMAGES_PER_CLASS
 
@@ -69,25 +66,15 @@ def test_a_class_is_drawn_in_at_least_ten_typefaces(part: ImageSet) -> None:
         assert set(faces) <= set(range(len(FACES)))
 
 
-def test_the_same_seed_gives_the_same_images(known: ImageSet, novel: ImageSet) -> None:
-    module.distinct_letters.cache_clear()  # from scratch, or the cache would be compared with itself
-    for first, again in zip((known, novel), glyphs(), strict=True):
-        assert torch.equal(first.images, again.images)
-        assert first.class_names == again.class_names
-
-
-def test_another_seed_gives_other_images_of_the_same_classes(known: ImageSet) -> None:
-    other, _ = glyphs(seed=1)
-    assert other.class_names == known.class_names
-    assert not torch.equal(other.images, known.images)
-
-
-def test_changing_a_set_leaves_the_next_one_alone(known: ImageSet) -> None:
+def test_the_seed_decides_the_images_of_the_same_classes(known: ImageSet) -> None:
     before = known.images.clone()
-    known.images.zero_()
-    again, _ = glyphs()
+    known.images.zero_()  # what is done to one set leaves the next alone
+    module.distinct_letters.cache_clear()  # from scratch, or the cache would be compared with itself
+    (again, _), (other, _) = glyphs(), glyphs(seed=1)
     known.images.copy_(before)
     assert torch.equal(again.images, before)
+    assert not torch.equal(other.images, before)
+    assert again.class_names == other.class_names == known.class_names
 
 
 def test_class_names_are_unique_and_say_the_script(known: ImageSet, novel: ImageSet) -> None:

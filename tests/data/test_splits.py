@@ -6,11 +6,8 @@ from medi.core.errors import InputError
 from medi.data.splits import held_out_splits
 
 
-def test_five_known_classes_are_held_out_pair_by_pair():
-    assert held_out_splits(5) == list(combinations(range(5), 2))
-
-
 def test_as_many_known_classes_are_held_out_as_asked_for():
+    assert held_out_splits(5) == list(combinations(range(5), 2))
     assert held_out_splits(5, 3) == list(combinations(range(5), 3))
     assert {len(set(split)) for split in held_out_splits(20, 7)} == {7}
     for known, count in ((5, 4), (20, 19), (20, 1)):
