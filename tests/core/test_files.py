@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -20,14 +21,11 @@ from medi.core.files import (
 
 
 def test_a_journal_gives_back_what_was_appended(tmp_path):
-    rows = [{"a": 1}, {"b": "ж", "c": [1.5, None]}]
+    path, rows = tmp_path / "j.jsonl", [{"a": 1}, {"b": "ж", "c": [1.5, None]}]
+    assert read_journal(path) == []
     for row in rows:
-        append_to_journal(tmp_path / "j.jsonl", row)
-    assert read_journal(tmp_path / "j.jsonl") == rows
-
-
-def test_a_journal_that_is_not_there_is_empty(tmp_path):
-    assert read_journal(tmp_path / "none.jsonl") == []
+        append_to_journal(path, row)
+    assert read_journal(path) == rows
 
 
 @settings(deadline=None)  # it waits for the disk, which may be busy
@@ -76,29 +74,30 @@ def test_a_folder_whose_place_is_taken_by_a_file_is_an_error_that_names_it(tmp_p
             make_folder(path)
 
 
-def test_a_folder_in_use_is_refused_and_free_again_once_its_process_is_killed(tmp_path):
-    holding = (
-        "import sys, time; from pathlib import Path; from medi.core.files import only_process\n"
-        "with only_process(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+@contextmanager
+def held_elsewhere(lock, path):
+    """Another process that holds a lock for a while."""
+    code = (
+        "import sys, time; from pathlib import Path; from medi.core.files import only_process, waiting_lock\n"
+        f"with {lock}: print('held', flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", holding, str(tmp_path)], stdout=subprocess.PIPE) as other:
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
+        yield other
+
+
+def test_a_folder_in_use_is_refused_and_free_again_once_its_process_is_killed(tmp_path):
+    with held_elsewhere("only_process(Path(sys.argv[1]))", tmp_path) as other:
         with pytest.raises(InputError, match="in use by another medi process"), only_process(tmp_path):
             pass
         other.kill()
-        other.wait()
     with only_process(tmp_path):
         pass
 
 
 def test_who_waits_for_a_lock_is_told_once_and_gets_it_when_its_holder_is_killed(tmp_path):
-    holding = (
-        "import sys, time; from pathlib import Path; from medi.core.files import waiting_lock\n"
-        "with waiting_lock(Path(sys.argv[1]), lambda: None): print('held', flush=True); time.sleep(60)"
-    )
     path, told = tmp_path / "training.lock", []
-    with subprocess.Popen([sys.executable, "-c", holding, str(path)], stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"held\n"
+    with held_elsewhere("waiting_lock(Path(sys.argv[1]), lambda: None)", path) as other:
 
         def told_then_kill() -> None:
             told.append(other.poll())
@@ -107,8 +106,6 @@ def test_who_waits_for_a_lock_is_told_once_and_gets_it_when_its_holder_is_killed
         with waiting_lock(path, told_then_kill):
             assert other.wait() != 0
     assert told == [None], "told once, while the other was alive"
-    with waiting_lock(path, told_then_kill):
-        assert len(told) == 1
 
 
 def test_leftovers_of_one_file_are_removed_and_of_others_not(tmp_path):

@@ -15,14 +15,6 @@ def test_outside_a_terminal_a_line_is_written_now_and_then(monkeypatch):
     assert "loss 1.0" in text.getvalue()
 
 
-def test_in_a_terminal_a_bar_is_drawn():
-    text = io.StringIO()
-    reporter = Reporter(Console(file=text, force_terminal=True, width=120))
-    with reporter.track("training", 10) as tick:
-        tick(10)
-    assert "training" in text.getvalue()
-
-
 def test_silence_is_silent(capsys):
     silent = Silent()
     silent.say("hello")
