@@ -9,12 +9,12 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
+from people import discover, facts_of
 from PIL import Image
 from safetensors.torch import load_file, save_file
 from sklearn.datasets import load_sample_image
@@ -445,39 +445,19 @@ def test_a_name_that_the_hub_does_not_have_is_answered_with_the_nearest(monkeypa
 # The commands
 
 
-def test_discover_and_assign_tell_whose_weights_they_use(tmp_path, monkeypatch, capsys, tiny_vit):
-    t, (folder, _) = pytest.importorskip("transformers", reason=REASON), tiny_vit
-    from people import PALETTES, tinted
-
-    import medi.cli.main
-
-    monkeypatch.setenv("MEDI_CACHE", str(tmp_path / "cache"))
-    for number, (name, palette) in enumerate(PALETTES.items()):
-        for i in range(3):
-            place = f"known/{name}" if number < 2 else "novel"
-            tinted(tmp_path / place / f"{name} {i}.png", palette, 10 * number + i)
+def test_discover_and_assign_tell_whose_weights_they_use(folders, medi_, tiny_vit):
+    (folder, _), out = tiny_vit, folders / "out"
     (folder / "README.md").write_text("---\nlicense: bsd-3-clause\n---\n# A model\n")
-
-    def medi_(*words):
-        monkeypatch.setattr(sys, "argv", ["medi", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            medi.cli.main.run()
-        printed = capsys.readouterr()
-        assert stop.value.code == 0, printed.err
-        return printed
-
-    out: Path = tmp_path / "out"
-    folders = ["--known", tmp_path / "known", "--novel", tmp_path / "novel", "--out", out]
-    words = ["--encoder", f"transformers:{folder}", "--method", "kmeans", "--classes", "2"]
-    printed = medi_("discover", *folders, *words, "--verbose")
+    words = ("--encoder", f"transformers:{folder}", "--method", "kmeans", "--classes", "2", "--verbose")
     said = f"run by torch; weights from {folder.resolve()}, licence: bsd-3-clause"
-    assert said in printed.err
-    facts = json.loads((out / "discovery.json").read_text())
+    assert said in medi_(*discover(folders, *words)).err
+    facts = facts_of(folders)
     assert facts["encoder"]["licence"] == "bsd-3-clause"
     assert facts["encoder"]["source"] == str(folder.resolve())
     assert facts["encoder"]["engine"] == "torch"
-    assert facts["versions"]["transformers"] == t.__version__
+    assert "transformers" in facts["versions"]
     assert "bsd-3-clause" in (out / "report.html").read_text()
-    words = ["--model", out / "model", "--images", tmp_path / "novel", "--out", tmp_path / "new.csv"]
-    assert said in medi_("assign", *words, "--verbose").err
-    assert said not in medi_("assign", *words, "--force").err
+    words = ("assign", "--model", out / "model", "--images", folders / "novel", "--out", folders / "new.csv")
+    assert said in medi_(*words, "--verbose").err
+    again = medi_(*words, "--force")
+    assert (again.code, said in again.err) == (0, False)

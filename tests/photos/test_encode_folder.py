@@ -139,16 +139,8 @@ def test_a_photo_is_decoded_once_for_its_array_and_its_thumbnail(tmp_path, count
     assert len(decoded) == 12, "thumbnails come from the cache"
     read(folder, counting, tmp_path, side=side, thumbnails=thumbnail_cache(tmp_path))
     assert len(decoded) == 13, "the array of the damaged photo alone is not in the cache"
-
-
-def test_arrays_are_the_same_with_and_without_thumbnails(tmp_path, counting):
-    for side in (16, PREVIEW):
-        for i in range(3):
-            noise(tmp_path / f"{side}" / f"{i}.jpg", seed=i, size=(900, 600))
-        folder = tmp_path / f"{side}"
-        plain = read(folder, counting, tmp_path / "one", side=side)
-        shown = read(folder, counting, tmp_path / "two", side=side, thumbnails=thumbnail_cache(tmp_path))
-        assert np.array_equal(plain.arrays, shown.arrays)
+    plain = read(folder, counting, tmp_path / "plain", side=side)
+    assert np.array_equal(plain.arrays, photos.arrays), "they do not depend on thumbnails"
 
 
 def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(tmp_path, counting, monkeypatch):
@@ -167,18 +159,6 @@ def test_shards_come_in_order_each_kept_before_it_is_given_out_and_few_are_held(
         assert counting.encoded <= 4 * (number + 1) + 2 * 3, "no more than a few batches ahead"
     assert seen == paths
     assert len(list((tmp_path / "cache").glob("*/*.shard"))) == 6
-
-
-def test_a_stopped_reading_is_continued_at_the_shard_it_was_in(tmp_path, counting, monkeypatch):
-    monkeypatch.setattr(encode_folder, "SHARD", 8)
-    paths = [noise(tmp_path / f"{i:02}.png", seed=i).name for i in range(30)]
-    encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
-    shards = read_shards(Found(tmp_path, paths), encoder, PhotoCache("m", Silent(), tmp_path / "cache"), Silent())
-    assert next(shards).computed == 8
-    shards.close()
-    whole = read_photos(Found(tmp_path, paths), encoder, PhotoCache("m", Silent(), tmp_path / "cache"), Silent())
-    assert whole.computed == 30 - 8
-    assert whole.paths == paths
 
 
 def test_processes_that_share_a_machine_share_its_cores(monkeypatch):
@@ -217,15 +197,11 @@ def test_an_interrupted_reading_keeps_its_finished_batches(tmp_path, counting, m
     assert counting.encoded == 10
 
 
-def test_no_photos_are_no_rows(tmp_path, counting):
-    (tmp_path / "photos").mkdir()
-    assert read(tmp_path / "photos", counting, tmp_path).arrays.shape == (0, 3)
-
-
-def test_a_file_that_vanishes_meanwhile_is_skipped(tmp_path, counting):
+def test_a_file_that_vanishes_meanwhile_is_skipped_and_no_photos_are_no_rows(tmp_path, counting):
     encoder = Encoder("means", "means-1", Cut(16), (3,), counting)
     noise(tmp_path / "a.png")
     cache = PhotoCache("x", Silent(), tmp_path / "cache")
     result = read_photos(Found(tmp_path, ["a.png", "gone.png"]), encoder, cache, Silent())
     assert result.paths == ["a.png"]
     assert "no such file" in result.skipped[0].reason
+    assert read_photos(Found(tmp_path, []), encoder, cache, Silent()).arrays.shape == (0, 3)

@@ -147,12 +147,6 @@ def test_pictures_that_look_known_stand_by_class_in_a_section_of_their_own():
     assert "2 pictures" in outline.text("section", id="alone")
 
 
-def test_a_pool_of_new_things_alone_has_no_other_section():
-    outline = page()
-    assert not outline.find("section", id="known")
-    assert not outline.find("section", id="alone")
-
-
 def test_without_known_classes_none_are_spoken_of():
     discovery = made_up([3, 3])
     discovery = replace(
@@ -163,6 +157,8 @@ def test_without_known_classes_none_are_spoken_of():
     outline = page(discovery)
     assert outline.faults == []
     assert not outline.find("p", class_="near")
+    assert not outline.find("section", id="known")
+    assert not outline.find("section", id="alone")
 
 
 def test_confidence_that_known_classes_did_not_set_is_called_a_guess():
@@ -199,24 +195,15 @@ def test_the_map_has_a_point_for_every_picture_at_its_place():
 
 def test_the_probabilities_are_there_only_where_the_number_was_estimated():
     discovery = made_up([4, 4])
-    outline = page(discovery)
-    assert len(outline.find("rect", class_="number")) == len(discovery.count.candidates)
-    assert len(outline.find("rect", class_="used")) == 1
+    without = replace(made_up([2, 2, 2]), count=ClassCount(3, 2, 4, (2, 4), (0.1, 0.2), True, "So."))
+    for shown, used in ((discovery, 1), (without, 0)):  # of the number used, there may be no probability
+        assert len(page(shown).find("rect", class_="number")) == len(shown.count.candidates)
+        assert len(page(shown).find("rect", class_="used")) == used
     assert not page(made_up([4, 4], given=True)).find("rect", class_="number")
 
 
-def test_a_count_without_a_probability_for_the_number_used_still_has_its_bars():
-    count = ClassCount(3, 2, 4, (2, 4), (0.1, 0.2), True, "So.")
-    outline = page(replace(made_up([2, 2, 2]), count=count))
-    assert outline.find("rect", class_="number")
-    assert not outline.find("rect", class_="used")
-
-
-def test_skipped_files_stand_with_their_reasons():
-    outline = page(skipped=[Skipped("a/b.jpg", "cut short"), Skipped("c.png", "a text file")])
-    cells = [outline.texts[i] for i in outline.find("td")]
-    assert cells[-4:] == ["a/b.jpg", "cut short", "c.png", "a text file"]
-
-
-def test_the_facts_stand_at_the_end():
-    assert "EfficientNet-Lite0" in page(facts={"Encoder": "EfficientNet-Lite0"}).text("section", id="repeat")
+def test_skipped_files_stand_with_their_reasons_and_the_facts_at_the_end():
+    skipped = [Skipped("a/b.jpg", "cut short"), Skipped("c.png", "a text file")]
+    outline = page(skipped=skipped, facts={"Encoder": "EfficientNet-Lite0"})
+    assert [outline.texts[i] for i in outline.find("td")][-4:] == ["a/b.jpg", "cut short", "c.png", "a text file"]
+    assert "EfficientNet-Lite0" in outline.text("section", id="repeat")
