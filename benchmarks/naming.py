@@ -29,12 +29,13 @@ from medi.discover.config import DiscoveryConfig
 from medi.discover.learning import learn
 from medi.discover.pipeline import group_pool
 from medi.grouping.bags import draw_bag
+from medi.grouping.branches import Units
 from medi.grouping.by_posterior import PosteriorGrouping
 from medi.grouping.copies import in_order
 from medi.grouping.engine import ALONE, Anchors, Ask, known_label
 from medi.grouping.lines import right_lines
 from medi.grouping.moves import Places, place_of
-from medi.grouping.search import Grouped, group_points
+from medi.grouping.search import Grouped, group_units
 from medi.methods.teacher import as_items
 
 WAYS = {"place": 0.0, "mix": 0.25, "discriminant": 1.0}
@@ -97,7 +98,7 @@ def compare(problem: Draw, seed: int) -> dict[str, Any]:
     rehearsals = np.zeros((len(WAYS), len(THRESHOLDS)))
     for number in range(BAGS):
         bag = draw_bag(stages[number % len(stages)], len(grouping.points), rehearsed.shrink, ASK, generator)
-        found = group_points(bag.points, bag.anchors, rehearsed.model, ASK, rehearsed.odds)
+        found = group_units(Units.single(bag.points), bag.anchors, rehearsed.model, ASK, rehearsed.odds)
         rehearsals += right(bag.truth, named(bag.points, bag.anchors, found), bag.fair)
     truth = problem.truth[np.unique(pool.place, return_index=True)[1]]
     scored = right(truth, named(grouping.points, grouping.known, grouping.found), truth == truth) / len(truth)

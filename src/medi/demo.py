@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from medi.core.files import make_folder
 from medi.core.progress import Reporter
 from medi.core.reading import input_errors
 from medi.discover.arguments import Arguments, Manner
-from medi.discover.output import CLUSTERS
+from medi.discover.output import CLUSTERS, read_csv
 from medi.discover.run import run_discover
 from medi.grouping.engine import ALONE, known_label
 from medi.grouping.lines import right_lines
@@ -105,17 +104,7 @@ def _drawings() -> Iterator[Drawing]:
 
 def _labels(found: Path, names: list[str]) -> Ints:
     """What `clusters.csv` says of each file, as labels of the engine."""
-    with (found / CLUSTERS).open(newline="", encoding="utf-8") as file:
-        lines = {line["path"]: line for line in csv.DictReader(file)}
+    lines = {line["path"]: line for line in read_csv(found / CLUSTERS)}
     known = sorted(path.name for path in (found.parent / LETTERS / "known").iterdir())
-    said = (lines[name] for name in names)
-    return np.array(
-        [
-            int(line["cluster"])
-            if line["cluster"]
-            else known_label(known.index(line["known"]))
-            if line["known"]
-            else ALONE
-            for line in said
-        ]
-    )
+    label_of = {"": ALONE} | {name: known_label(c) for c, name in enumerate(known)}
+    return np.array([int(lines[name]["cluster"] or label_of[lines[name]["known"]]) for name in names])

@@ -22,7 +22,7 @@ from medi.data.items import Items
 from medi.discover.config import TEACHER, DiscoveryConfig, check_method
 from medi.discover.pipeline import discover_groups
 from medi.discover.result import Discovery
-from medi.grouping.engine import ALONE
+from medi.grouping.engine import ALONE, known_label
 from medi.grouping.recogniser import Recognised, Recogniser
 from medi.registry import PLAIN, load_listed
 
@@ -102,9 +102,8 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         reporter = Reporter() if self.verbose else Silent()
         reporter.say(f"{novel.sum()} rows to group; {len(known)} rows of {len(self.classes_)} known classes.")
         with self._calling():
-            config = DiscoveryConfig(
-                classes=_whole(self.n_classes), method=self.method, network=self.network, only_novel=self.only_novel
-            )
+            k = int(self.n_classes) if isinstance(self.n_classes, np.integer) else self.n_classes
+            config = DiscoveryConfig(k, self.method, self.network, only_novel=self.only_novel)
             work = Workplace(self.device, self._seed(), reporter=reporter)
             outcome = discover_groups(known, items[novel], config, work)
         self.discovery_: Discovery = outcome.discovery
@@ -114,7 +113,9 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.n_classes_, self.n_classes_interval_ = count.k, (count.low, count.high)
         self.labels_ = np.empty(len(items), dtype=np.int64)
         self.labels_[~novel] = known_labels
-        self.labels_[novel] = self._found_labels(known.class_names)
+        found = outcome.pool.grouping.labels[outcome.pool.place]
+        numbered = [len(self.classes_) + found, known_label(0) - found]  # groups, and known classes
+        self.labels_[novel] = np.select([found >= 0, found < ALONE], numbered, ALONE)
         self.confidence_ = np.ones(len(items))
         self.confidence_[novel] = self.discovery_.confidence
         return self
@@ -177,20 +178,10 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         except InputError as error:
             raise ValueError(str(error)) from error
 
-    def _found_labels(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        """Labels of the items that had none."""
-        index = {name: i for i, name in enumerate(names)}
-        found = zip(self.discovery_.kinds, self.discovery_.labels, self.discovery_.known, strict=True)
-        labels = [
-            len(names) + group if kind == "novel" else index[name] if kind == "known" else ALONE
-            for kind, group, name in found
-        ]
-        return np.array(labels, dtype=np.int64)
-
     def _items(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
         """Vectors as float64, images as uint8 with channels first."""
         _check_columns(X)
-        array = validate_data(self, X, reset=reset, allow_nd=True, dtype=None if _ndim(X) == 4 else np.float64)
+        array = validate_data(self, X, reset=reset, allow_nd=True, dtype=None if np.ndim(X) == 4 else np.float64)
         if array.ndim == 2:
             return np.array(array)  # a copy: what the caller does to X later must not matter
         if array.ndim != 4 or array.dtype != np.uint8:
@@ -272,12 +263,3 @@ def _holds_numbers(kind: Any) -> bool:
     if hasattr(kind, "kind"):
         return kind.kind in "biufc"
     return bool(kind.is_numeric()) or str(kind) == "Boolean"
-
-
-def _whole(number: Any) -> Any:
-    """NumPy's integers as Python's."""
-    return int(number) if isinstance(number, np.integer) else number
-
-
-def _ndim(X: ArrayLike) -> int:
-    return int(getattr(X, "ndim", 0))

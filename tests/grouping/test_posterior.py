@@ -13,7 +13,6 @@ from scipy.special import logsumexp
 from medi.grouping.branches import Branches, Units
 from medi.grouping.class_model import ClassModel, log_total
 from medi.grouping.engine import ALONE, Anchors
-from medi.grouping.marginals import pairs
 from medi.grouping.posterior import Posterior
 
 CASES = [(6, 0, True), (6, 0, False), (6, 1, True), (5, 2, False), (7, 2, True), (7, 2, False)]
@@ -103,7 +102,7 @@ def test_pairs_are_as_probable_as_in_all_groupings(case):
         together += chance * ((labels[:, None] == labels) & (labels >= 0))
     np.fill_diagonal(together, 1)
     for some in (np.arange(n), np.array([3, 0, 4]), np.array([3])):
-        assert pairs(posterior, numbers, some) == pytest.approx(together[np.ix_(some, some)], abs=1e-9)
+        assert posterior.pairs(numbers, some) == pytest.approx(together[np.ix_(some, some)], abs=1e-9)
 
 
 def test_draws_are_as_frequent_as_groupings_are_probable(case):
@@ -165,7 +164,7 @@ def test_probabilities_sum_to_one_and_the_order_of_the_items_does_not_matter(see
     first, second = posterior_of(case), posterior_of(moved)
     assert first.numbers().sum() == pytest.approx(1)
     assert second.numbers() == pytest.approx(first.numbers(), abs=1e-9)
-    a, b = (pairs(one, one.numbers()[0], np.arange(n)) for one in (first, second))
+    a, b = (one.pairs(one.numbers()[0], np.arange(n)) for one in (first, second))
     assert b == pytest.approx(a[np.ix_(order, order)], abs=1e-9)
     inside = np.array([one.branch_probabilities(one.numbers()[0])[:n] for one in (first, second)])
     assert inside[1] == pytest.approx(inside[0][order], abs=1e-9)

@@ -8,15 +8,20 @@ from groupings import sampled_classes
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from medi.grouping.branches import Units
 from medi.grouping.class_model import ClassModel
 from medi.grouping.engine import ALONE, Anchors, Ask, known_label
 from medi.grouping.lines import right_lines
 from medi.grouping.numbers import NumberError, median, quantile
-from medi.grouping.search import Odds, group_points, sampled_confidence
+from medi.grouping.search import Grouped, Odds, group_units, sampled_confidence
 from medi.metrics import acc
 
 WIDTH, SHARE, BEHIND = 16, 0.75, 20
 MODEL = ClassModel(SHARE, float(WIDTH))
+
+
+def grouped(points: np.ndarray, anchors: Anchors, ask: Ask, model: ClassModel = MODEL) -> Grouped:
+    return group_units(Units.single(points), anchors, model, ask, Odds())
 
 
 def test_a_quantile_is_the_smallest_number_with_so_much_at_it_or_below():
@@ -108,7 +113,7 @@ def mixed():
 
 def test_in_a_mixed_pool_known_things_are_named_one_offs_are_alone_and_the_rest_is_grouped(mixed):
     points, truth, anchors = mixed
-    found = group_points(points, anchors, MODEL, Ask(only_novel=False), Odds())
+    found = grouped(points, anchors, Ask(only_novel=False))
     right = right_lines(truth, found.labels)
     assert right[truth <= -2].mean() > 0.9
     assert right[truth >= 0].mean() > 0.9
@@ -120,9 +125,7 @@ def test_in_a_mixed_pool_known_things_are_named_one_offs_are_alone_and_the_rest_
 
 def test_the_share_of_known_things_is_estimated_from_the_pool(mixed):
     points, truth, anchors = mixed
-    with_known, without = (
-        group_points(points[part], anchors, MODEL, Ask(only_novel=False), Odds()) for part in (truth < 99, truth >= 0)
-    )
+    with_known, without = (grouped(points[part], anchors, Ask(only_novel=False)) for part in (truth < 99, truth >= 0))
     assert with_known.terms.log_rate > without.terms.log_rate + 1
     assert with_known.terms.model.log_alone > without.terms.model.log_alone
     assert (without.labels >= 0).all(), "nothing new is called known"
@@ -131,28 +134,26 @@ def test_the_share_of_known_things_is_estimated_from_the_pool(mixed):
 def test_of_a_pool_of_known_things_no_more_groups_are_made_than_there_are_items():
     world = sampled_classes(4, 30, share=0.95, width=WIDTH, seed=1)
     anchors = Anchors(world[:, :BEHIND].mean(1), np.full(4, float(BEHIND)))
-    found = group_points(
-        world[:, BEHIND:].reshape(-1, WIDTH), anchors, ClassModel(0.95, WIDTH), Ask(3, only_novel=False), Odds()
-    )
+    found = grouped(world[:, BEHIND:].reshape(-1, WIDTH), anchors, Ask(3, only_novel=False), ClassModel(0.95, WIDTH))
     assert found.labels.max() + 1 == 3
 
 
 def test_where_only_new_things_are_expected_known_classes_take_nothing(mixed):
     points, _, anchors = mixed
-    found = group_points(points, anchors, MODEL, Ask(), Odds())
+    found = grouped(points, anchors, Ask())
     assert (found.labels >= 0).all()
-    without = group_points(points, Anchors.none(WIDTH), MODEL, Ask(), Odds())
+    without = grouped(points, Anchors.none(WIDTH), Ask())
     assert np.array_equal(found.labels, without.labels)
 
 
 def test_a_line_is_right_less_often_where_the_number_of_groups_may_be_another(mixed):
     points, truth, anchors = mixed
-    grouped = group_points(points[truth >= 0], anchors, MODEL, Ask(4), Odds())
+    found = grouped(points[truth >= 0], anchors, Ask(4))
 
     def sure(*numbers: int) -> np.ndarray:
-        chances = np.zeros(len(grouped.numbers))
+        chances = np.zeros(len(found.numbers))
         chances[list(numbers)] = 1 / len(numbers)
-        return sampled_confidence(grouped, chances, 60, np.random.default_rng(0))
+        return sampled_confidence(found, chances, 60, np.random.default_rng(0))
 
     assert sure(4).mean() > 0.95
     assert sure(2).mean() == pytest.approx(0.5, abs=0.1), "of two groups that are one, one is right"

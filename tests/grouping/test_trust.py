@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from medi.grouping.engine import GUESS
-from medi.grouping.trust import SURE, TEMPERATURES, RehearsedLines, Trust, fit_trust, untested
+from medi.grouping.trust import SURE, TEMPERATURES, UNTESTED, RehearsedLines, Trust, fit_trust
 
 PLACES = 7
 """Groups and known classes of every pool here: the clue of them is 0."""
@@ -77,6 +77,6 @@ def test_no_line_is_ever_surer_than_rehearsals_can_tell(sampled, a, b, c):
 @given(shares)
 @settings(max_examples=60, deadline=None)
 def test_without_rehearsals_a_line_is_a_guess_at_best_and_in_the_posteriors_order(sampled):
-    found = untested()(np.sort(sampled), np.full(len(sampled), 0.9), PLACES)
+    found = UNTESTED(np.sort(sampled), np.full(len(sampled), 0.9), PLACES)
     assert (found <= GUESS).all()
     assert (np.diff(found) >= 0).all()

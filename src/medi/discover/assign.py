@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from glob import escape
 from pathlib import Path
-from typing import Protocol
 
 from medi.core.errors import InputError
 from medi.core.files import make_folder, remove_leftovers, write_atomically
@@ -35,6 +34,8 @@ MEANING = {
     "known": "how probable it is that it belongs to this class",
     "none": "how probable it is that it belongs to none; the second guess is what it is nearest to",
 }
+RenderPage = Callable[..., str]
+"""Makes a page of the rows of the table, thumbnails by path, skipped files, and whether answers are calibrated."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,6 @@ class Assigned:
 
     kinds: Counter[str]
     skipped: Sequence[Skipped]
-
-
-class RenderPage(Protocol):
-    """Makes a page of the rows of the table, thumbnails by path, and skipped files."""
-
-    def __call__(
-        self,
-        rows: Callable[[], Iterable[Mapping[str, str]]],
-        thumbnails: Callable[[Sequence[str]], Sequence[bytes]],
-        skipped: Sequence[Skipped],
-        *,
-        calibrated: bool,
-    ) -> str:
-        """The HTML."""
 
 
 def run_assign(arguments: AssignArguments, render: RenderPage, reporter: Reporter, manner: Manner) -> Assigned | None:

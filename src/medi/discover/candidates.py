@@ -38,12 +38,10 @@ class Candidates:
         """Both kinds, plain ones first."""
         return {**self.plain, **self.learnt}
 
-    def usual(self, name: str) -> float:
-        """How far a representation is usually behind the best."""
-        for kind, behind in BEHIND.items():
-            if name.endswith(kind):
-                return behind
-        return PLAIN_BEHIND
+
+def usual(name: str) -> float:
+    """How far a representation is usually behind the best."""
+    return next((behind for kind, behind in BEHIND.items() if name.endswith(kind)), PLAIN_BEHIND)
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,10 @@ class Fitter:
         network = f"{self.config.network} trained by {self.config.method}"
         return (PIXELS,), (network, f"{network}{UNIT}") if learns else ()
 
-    def fit_all(self, known: Items, without: frozenset[str] = frozenset()) -> Candidates:
+    def fit_all(self, known: Items, without: str = "") -> Candidates:
         """Every representation that may be compared, fitted to the known classes."""
         plain, learnt = self.names(vectors=not known.are_images)
-        learnt = tuple(name for name in learnt if name not in without)
+        learnt = tuple(name for name in learnt if name != without)
         if known.are_images and learnt:  # one training serves both
             network = self.fit(learnt[0], known)
             unit = replace(network, name=learnt[1], unit_after=True, centre=None, scale=1.0).framed(known.values)

@@ -15,8 +15,7 @@ import numpy as np
 from medi.core.arrays import Ints
 from medi.core.draws import Draws
 from medi.data.items import Items
-from medi.data.splits import FEWEST_KNOWN
-from medi.discover.candidates import Candidates, Fitter
+from medi.discover.candidates import Candidates, Fitter, usual
 from medi.grouping.ward import ward
 from medi.metrics import score_episodes
 
@@ -77,24 +76,20 @@ def make_splits(known: Items, fitter: Fitter) -> tuple[Split, ...]:
     draws = Draws(seed)
     held = [np.sort(draws.permutation(known.n_classes)[:size]).tolist() for _ in range(number)]
     splits: list[Split] = []
-    dropped: frozenset[str] = frozenset()
+    hopeless = ""
     inner = fitter.quiet() if vectors else fitter
     with fitter.work.reporter.track("asking held-out known classes", len(held)) as tick:
         for number, classes in enumerate(held):
             others = known.of_classes([c for c in range(known.n_classes) if c not in set(classes)])
             learnt_from, kept_back = _keep_back(others, seed + number)
-            candidates = inner.fit_all(learnt_from, without=dropped)
+            candidates = inner.fit_all(learnt_from, without=hopeless)
             splits.append(Split(learnt_from, kept_back, known.of_classes(classes), candidates))
             if vectors and not number:
-                dropped = _hopeless(splits[0], fitter.projector, seed)
+                scores = choose(splits, seed).scores
+                if scores.get(fitter.projector, np.inf) < max(scores.values()) - HOPELESS:
+                    hopeless = fitter.projector  # it takes long to learn
             tick(number + 1)
     return tuple(splits)
-
-
-def _hopeless(split: Split, name: str, seed: int) -> frozenset[str]:
-    """The name of what takes long to learn, where it is so far behind in one split that others need not try it."""
-    scores = choose([split], seed).scores
-    return frozenset([name] if name in scores and scores[name] < max(scores.values()) - HOPELESS else [])
 
 
 def choose(splits: Sequence[Split], seed: int) -> Choice:
@@ -110,8 +105,7 @@ def choose(splits: Sequence[Split], seed: int) -> Choice:
             found = np.stack([ward(points[bag]).cut(split.held_out.n_classes) for bag in bags])
             acc.setdefault(name, []).append(float(score_episodes(answers, found).acc.mean()))
     candidates = splits[-1].candidates
-    usual = {name: candidates.usual(name) for name in acc}
-    kept = max(expected := expected_gains(acc, usual), key=expected.__getitem__)
+    kept = max(expected := expected_gains(acc, {name: usual(name) for name in acc}), key=expected.__getitem__)
     gain = spread = None
     if candidates.learnt:
         of, over = (max(names, key=lambda name: fmean(acc[name])) for names in (candidates.learnt, candidates.plain))
@@ -119,21 +113,21 @@ def choose(splits: Sequence[Split], seed: int) -> Choice:
     return Choice(kept, {name: fmean(acc[name]) for name in acc}, gain, spread, tuple(splits))
 
 
-def expected_gains(acc: Mapping[str, Sequence[float]], usual: Mapping[str, float]) -> dict[str, float]:
+def expected_gains(acc: Mapping[str, Sequence[float]], behind: Mapping[str, float]) -> dict[str, float]:
     """What is expected of each representation, as a difference in ACC from the one that is usually best.
 
     The measured difference and the usual one are weighed by how exactly either is known.
 
     Args:
         acc: Of each representation, on each split.
-        usual: How far each is usually behind the best, 0 or less.
+        behind: How far each is usually behind the best, 0 or less.
     """
-    best = max(acc, key=lambda name: usual[name])
+    best = max(acc, key=lambda name: behind[name])
     found = {}
     for name in acc:
         measured, error = _difference(acc[name], acc[best])
         weight = USUAL_SPREAD**2 / (USUAL_SPREAD**2 + (error or 0.0) ** 2)
-        found[name] = weight * measured + (1 - weight) * (usual[name] - usual[best])
+        found[name] = weight * measured + (1 - weight) * (behind[name] - behind[best])
     return found
 
 
@@ -143,11 +137,6 @@ def _difference(of: Sequence[float], over: Sequence[float]) -> tuple[float, floa
     if len(differences) < 2:
         return fmean(differences), None
     return fmean(differences), stdev(differences) / len(differences) ** 0.5
-
-
-def enough(known: Items) -> bool:
-    """Whether there are enough known classes to hold some out."""
-    return known.n_classes >= FEWEST_KNOWN
 
 
 def _bags(held_out: Items, seed: int) -> tuple[Ints, Ints]:

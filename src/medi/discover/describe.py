@@ -53,30 +53,16 @@ def describe(
 def nothing(choice: Choice) -> Discovery:
     """The result where the pool is empty."""
     return Discovery(
-        kinds=(),
-        labels=(),
-        known=(),
-        confidence=(),
-        doubtful=(),
-        nearest_known=(),
-        groups=(),
         count=ClassCount(0, 0, 0, (), (), True, "No groups: there is no novel item."),
         diagnosis=Diagnosis(
-            expected=None,
-            rehearsed=None,
-            rehearsed_spread=None,
             gain=choice.gain,
             gain_spread=choice.spread,
-            distance=None,
-            overlap=None,
-            known_share=0.0,
             calibrated=bool(choice.splits),
             verdict="doubtful",
             reasons=("There is no novel item to group.",),
         ),
         representation=choice.representation,
         representation_scores=dict(choice.scores),
-        positions=(),
     )
 
 

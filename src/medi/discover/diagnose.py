@@ -53,13 +53,8 @@ def distance_from_known(splits: Sequence[Split], novel: NDArray[Any]) -> float |
         of_images = novel.ndim == 4 and len(candidates.learnt) > 0
         represent = next(iter((candidates.learnt if of_images else candidates.plain).values()))
         centres = class_means(split.learnt_from, represent)
-        far, usual = (
-            float(_lower_median(cdist(represent(items), centres).min(1))) for items in (novel, split.held_out.values)
-        )
+        nearest = (cdist(represent(items), centres).min(1) for items in (novel, split.held_out.values))
+        far, usual = (float(np.quantile(distances, 0.5, method="lower")) for distances in nearest)
         if usual > 0:
             ratios.append(far / usual)
     return float(np.mean(ratios)) if ratios else None
-
-
-def _lower_median(values: NDArray[np.float64]) -> float:
-    return float(np.quantile(values, 0.5, method="lower"))

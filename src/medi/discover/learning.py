@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from medi.core.workplace import Workplace
 from medi.data.items import Items
+from medi.data.splits import FEWEST_KNOWN
 from medi.discover.candidates import PIXELS, Fitter
-from medi.discover.choice import Choice, choose, enough, make_splits
+from medi.discover.choice import Choice, choose, make_splits
 from medi.discover.config import DiscoveryConfig, Teacher
 from medi.discover.thinning import MOST_KNOWN, thin
 from medi.grouping.copies import LabelledItems
@@ -64,12 +65,7 @@ def learn(
 ) -> Learnt:
     """Choose what items are compared by, and fit it to the known classes, or without any to the pool.
 
-    Args:
-        known: LabelledItems items.
-        pool: Unlabelled ones.
-        config: How to discover.
-        work: Where, and from which seed.
-        teacher: The method in other settings than the config's.
+    `teacher` is the method in other settings than the config's.
     """
     fitter = Fitter(config, teacher or config.teacher(), work)
     large = _large_classes(known, work.seed)
@@ -94,7 +90,7 @@ def _large_classes(known: Items, seed: int) -> Items:
 
 def _choose(known: Items, large: Items, fitter: Fitter) -> Choice:
     """What held-out known classes choose; where they are too few, features as they are, or the trained network."""
-    if enough(large):
+    if large.n_classes >= FEWEST_KNOWN:
         return choose(make_splits(large, fitter), fitter.work.seed)
     plain, learnt = fitter.names(vectors=not known.are_images)
     network = known.are_images and large.n_classes >= 2 and bool(learnt)

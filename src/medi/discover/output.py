@@ -127,12 +127,10 @@ def read_csv(path: Path) -> Iterator[dict[str, str]]:
 
 
 def export(out: Path, source: Path, paths: Sequence[str], labels: Sequence[int]) -> list[str]:
-    """Copy photos in groups into `groups/<cluster>/` of the new results; subfolders are kept: no two get one name.
+    """Copy photos in groups into `groups/<cluster>/` of the new results; where they will be in the output folder.
 
-    A file that a person has put in the place of a copy stays, and that photo is not copied.
-
-    Returns:
-        Where the copies will be, relative to the output folder.
+    Subfolders are kept: no two get one name. A file that a person has put in the place of a copy stays, and that photo
+    is not copied.
     """
     earlier, made = _exported(out), []
     for path, label in zip(paths, labels, strict=True):

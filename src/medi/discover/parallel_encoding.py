@@ -107,18 +107,10 @@ def encode_together(
     *,
     shown: Found | None = None,
 ) -> bool:
-    """Have all photos encoded by all processes there are.
+    """Have all photos encoded by all processes there are; whether there are others than this one.
 
-    Args:
-        folders: The photos.
-        encoder: What encodes them.
-        device: Where to work: auto, cpu or cuda.
-        workers: A Ray cluster; None for the processes that torchrun started, if it did.
-        reporter: Shows progress.
-        shown: The one of the folders whose thumbnails will be needed.
-
-    Returns:
-        Whether there are other processes.
+    They are `workers`, a Ray cluster, or those that torchrun started. `shown` is the one of the folders whose
+    thumbnails will be needed.
     """
     if workers is not None:
         name = str(Path(encoder.name).resolve()) if encoder.folder else encoder.name

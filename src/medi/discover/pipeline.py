@@ -54,7 +54,7 @@ def discover_groups(known: Items, pool: NDArray[Any], config: DiscoveryConfig, w
     once and get the same answer.
 
     Args:
-        known: LabelledItems items: vectors (n, d) float, or images (n, c, h, w) uint8. There may be none.
+        known: Labelled items: vectors (n, d) float, or images (n, c, h, w) uint8. There may be none.
         pool: Unlabelled items (m, …) of the same kind. There may be none; of more than `MOST_GROUPED`, so many drawn
             at random are grouped, and the others join the group that they fit best.
         config: Number of classes, method, network.
@@ -228,15 +228,10 @@ def _by_training(
     own = learnt.teacher.trained_groups(learnt.known, learnt.representation, items[novel], count.k, learnt.work)
     labels = grouping.labels.copy()
     labels[novel] = by_size(own)
-    return grouping.relabelled(labels), _filled(count, int(labels.max()) + 1)
-
-
-def _filled(count: ClassCount, filled: int) -> ClassCount:
-    """The number of groups where a way to group filled fewer of them than there should be."""
-    if filled >= count.k:
-        return count
-    how = f"{count.how.rstrip('.')}; the method filled only {filled} of them."
-    return replace(count, k=filled, low=min(count.low, filled), certain=False, how=how)
+    if (filled := int(labels.max()) + 1) < count.k:
+        how = f"{count.how.rstrip('.')}; the method filled only {filled} of them."
+        count = replace(count, k=filled, low=min(count.low, filled), certain=False, how=how)
+    return grouping.relabelled(labels), count
 
 
 def _by_size(grouping: Grouping) -> Ints:
@@ -263,10 +258,8 @@ def _figures(found: GroupedPool, learnt: Learnt, config: DiscoveryConfig) -> Fig
         overlap=largest_overlap(learnt.grouper.stages[:2]),
         known_share=look_known / (len(found.drawn) + config.already_known),
         low=count.low,
-        k=count.k,
         high=count.high,
         number_given=config.classes != "auto",
         calibrated=grouping.calibrated,
         known_classes=learnt.known.n_classes,
-        items=len(found.drawn),
     )

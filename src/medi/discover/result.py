@@ -45,7 +45,7 @@ class ClassCount:
     how: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured:
     """What the trust in groups rests on; None where something could not be measured.
 
@@ -61,18 +61,18 @@ class Measured:
         calibrated: Whether known classes set the confidence; without them it is a rough guess, never above one half.
     """
 
-    expected: float | None
-    rehearsed: float | None
-    rehearsed_spread: float | None
-    gain: float | None
-    gain_spread: float | None
-    distance: float | None
-    overlap: float | None
-    known_share: float
+    expected: float | None = None
+    rehearsed: float | None = None
+    rehearsed_spread: float | None = None
+    gain: float | None = None
+    gain_spread: float | None = None
+    distance: float | None = None
+    overlap: float | None = None
+    known_share: float = 0.0
     calibrated: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Diagnosis(Measured):
     """Whether the groups can be trusted, and the figures behind that.
 
@@ -112,7 +112,7 @@ class Group:
     neighbours: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Discovery:
     """What was found among the m items of a pool.
 
@@ -131,15 +131,15 @@ class Discovery:
         positions: Place of each item on a 2-D map, both coordinates from 0 to 1.
     """
 
-    kinds: tuple[Kind, ...]
-    labels: tuple[int, ...]
-    known: tuple[str, ...]
-    confidence: tuple[float, ...]
-    doubtful: tuple[bool, ...]
-    nearest_known: tuple[str, ...]
-    groups: tuple[Group, ...]
+    kinds: tuple[Kind, ...] = ()
+    labels: tuple[int, ...] = ()
+    known: tuple[str, ...] = ()
+    confidence: tuple[float, ...] = ()
+    doubtful: tuple[bool, ...] = ()
+    nearest_known: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
     count: ClassCount
     diagnosis: Diagnosis
     representation: str
     representation_scores: Mapping[str, float]
-    positions: tuple[tuple[float, float], ...]
+    positions: tuple[tuple[float, float], ...] = ()

@@ -65,19 +65,10 @@ class _Sorted:
 def run_discover(
     arguments: Arguments, render: Render, reporter: Reporter, manner: Manner, *, carry: Carry | None = None
 ) -> dict[str, Any] | None:
-    """Read, group, write; faults of the input are found before anything long begins.
+    """Read, group, write, and give what `discovery.json` holds; faults of the input are found before all that.
 
-    Under torchrun all ranks encode photos and train a network on them; the first one does everything else.
-
-    Args:
-        arguments: What was asked for.
-        render: Makes the report.
-        reporter: Shows progress.
-        manner: How to go about it.
-        carry: Keeps what was said in a review of an earlier discovery in the same folder.
-
-    Returns:
-        What `discovery.json` holds; None on all ranks but the first.
+    Under torchrun all ranks encode photos and train a network on them; the first one does everything else, and the
+    others get None.
     """
     start = monotonic()
     check_ways(manner.ray)

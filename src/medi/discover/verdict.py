@@ -39,25 +39,21 @@ MAY_BE_ONE = 1 / 3
 """That it and another group are one class is at least half as probable as that they are not."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figures(Measured):
     """What a verdict rests on.
 
     Attributes:
         low: Lower end of the 90 % interval of the number of groups.
-        k: The number used.
         high: Upper end of that interval.
         number_given: Whether the user gave the number.
         known_classes: How many there are.
-        items: How many items the pool has.
     """
 
     low: int
-    k: int
     high: int
     number_given: bool
     known_classes: int
-    items: int
 
     def diagnosis(self, noun: str = "picture") -> Diagnosis:
         """The verdict, its reasons and its figures; `noun` is what the sentences call an item."""
@@ -136,8 +132,6 @@ def _learning_helps(figures: Figures) -> bool:
 
 def _doubts(figures: Figures, noun: str) -> list[str]:
     """What speaks against trust, the most important first; empty where nothing does."""
-    if not figures.items:
-        return [f"There are no {noun}s to sort."]
     found = []
     share = expectation(figures)
     if _far(figures):
@@ -194,9 +188,7 @@ def _rehearsal_doubts(figures: Figures, noun: str) -> list[str]:
 
 def _support(figures: Figures, noun: str) -> list[str]:
     """What speaks for trust."""
-    found: list[str] = []
-    if not figures.items:
-        return found
+    found = []
     share = expectation(figures)
     if share is not None and share >= EXPECTED:
         found.append(f"We expect {about(share)} of your {noun}s to be sorted correctly.")

@@ -99,7 +99,7 @@ class Branches:
         before[known == 1] = np.stack([anchors.counts, squares[n:leaves]], 1)[only[known == 1]]
         single = (items == 1) & (known == 0)
         single[:n] &= units.copies == 1
-        spans = _spans(tree)
+        spans = tree.spans()
         split = np.zeros(len(items), bool)
         for a, b in apart:
             low, high = sorted((spans[a, 0], spans[b, 0]))
@@ -115,14 +115,3 @@ class Branches:
         joined = model.evidence(self.counts, self.squares) - model.evidence(*self.before.T) + self.items * log_rate
         weights = np.where(self.known == 0, new, np.where(self.known == 1, joined, -np.inf))
         return np.where(self.split, -np.inf, weights)
-
-
-def _spans(tree: Tree) -> Ints:
-    """Where the leaves of each branch begin and end in the order of `Tree.leaf_order`."""
-    leaves = tree.points
-    spans = np.zeros((2 * leaves - 1, 2), np.int64)
-    spans[tree.leaf_order(), 0] = np.arange(leaves)
-    spans[:leaves, 1] = spans[:leaves, 0] + 1
-    for number, (a, b) in enumerate(tree.pairs):
-        spans[leaves + number] = min(spans[a, 0], spans[b, 0]), max(spans[a, 1], spans[b, 1])
-    return spans

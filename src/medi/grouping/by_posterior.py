@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,10 +17,9 @@ from medi.grouping.class_model import ClassModel, Terms
 from medi.grouping.constraints import Constraints, components
 from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, known_label
 from medi.grouping.lines import group_means
-from medi.grouping.marginals import pairs
 from medi.grouping.moves import Places, improve, responsibilities
 from medi.grouping.numbers import NumberError
-from medi.grouping.purity import NO_REHEARSAL, Purity
+from medi.grouping.purity import Purity
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.recognition import Recognition
 from medi.grouping.rehearsal import Rehearsed, lines
@@ -104,9 +102,7 @@ class PosteriorGrouping(Grouping):
 
     def extended(self, points: Floats, copies: Ints, labels: Ints, confidence: Floats) -> Self:
         """The same groups with further points in them."""
-        return replace(
-            self, points=points, copies=copies, labels=labels, confidence=confidence, found=None, unit=None
-        )  # fmt: skip
+        return replace(self, points=points, copies=copies, labels=labels, confidence=confidence, found=None, unit=None)
 
     @property
     def calibrated(self) -> bool:
@@ -156,7 +152,7 @@ class PosteriorGrouping(Grouping):
         """Probability (s, s) that two of some points, of which nobody said anything, are in one group."""
         assert self.found is not None
         chances = self.found.posterior.possible(self.numbers)
-        return pairs(self.found.posterior, chances / chances.sum(), some)
+        return self.found.posterior.pairs(chances / chances.sum(), some)
 
     @property
     def places(self) -> Places:
@@ -194,16 +190,8 @@ class PosteriorGrouping(Grouping):
 
     def recogniser(self, representation: Representation, names: tuple[str, ...]) -> Recogniser:
         """Recognises further items with the model that found the groups."""
-        rehearsed = self.rehearsed
-        return Recogniser(
-            representation,
-            self.places,
-            names,
-            rehearsed.model,
-            rehearsed.recognition,
-            self._start,
-            rehearsed.calibrated,
-        )
+        model, recognition = self.rehearsed.model, self.rehearsed.recognition
+        return Recogniser(representation, self.places, names, model, recognition, self._start, self.calibrated)
 
     @classmethod
     def load(cls, file: Path) -> Self:
@@ -254,10 +242,9 @@ class PosteriorGrouping(Grouping):
             model=ClassModel(**facts["model"]),
             trust=Trust(trust["temperature"], tuple(trust["weights"]), trust["most"]),
             recognition=Recognition.unpack(arrays, facts["recognition"]),
-            purity=Purity(**facts["purity"]) if "purity" in facts else NO_REHEARSAL,
-            right=(float("nan"), float("nan")),
-            odds=odds_of(facts),
-            error=NumberError(facts.get("shift", 0.0), facts["spread"]),
+            purity=Purity(**facts["purity"]),
+            odds=Odds(**facts["odds"]),
+            error=NumberError(facts["shift"], facts["spread"]),
             **{name: facts[name] for name in ("shrink", "calibrated")},
         )
         return cls(
@@ -270,11 +257,6 @@ class PosteriorGrouping(Grouping):
             known=Anchors(arrays["known"], arrays["known_counts"]),
             rehearsed=rehearsed,
         )
-
-
-def odds_of(facts: Mapping[str, Any]) -> Odds:
-    """The odds in a file; an earlier version had the same for all, and wrote none."""
-    return Odds(**facts["odds"]) if "odds" in facts else Odds()
 
 
 def unit_means(points: Floats, unit: Ints) -> Floats:

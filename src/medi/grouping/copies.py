@@ -18,7 +18,7 @@ DIGEST = 16
 
 @dataclass(frozen=True)
 class LabelledItems:
-    """LabelledItems items by their content, to know copies of them.
+    """Labelled items by their content, to know copies of them.
 
     Attributes:
         digests: (m,) of different items, in order.
@@ -29,7 +29,7 @@ class LabelledItems:
     array([-1,  0, -1])
     """
 
-    digests: NDArray[np.str_]
+    digests: NDArray[np.bytes_]
     classes: Ints
 
     @classmethod
@@ -49,7 +49,7 @@ class LabelledItems:
         return np.where(self.digests[at] == digests, self.classes[at], -1)
 
 
-NO_LABELLED = LabelledItems(np.zeros(0, f"U{2 * DIGEST}"), np.zeros(0, np.int64))
+NO_LABELLED = LabelledItems(np.zeros(0, f"S{DIGEST}"), np.zeros(0, np.int64))
 
 
 def unique_items(items: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
@@ -62,9 +62,7 @@ def unique_items(items: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
     >>> len(items), sorted(copies.tolist()), bool(place[0] == place[2])
     (2, [1, 2], True)
     """
-    _, first, place, copies = np.unique(
-        _digests(items), return_index=True, return_inverse=True, return_counts=True
-    )  # fmt: skip
+    _, first, place, copies = np.unique(_digests(items), return_index=True, return_inverse=True, return_counts=True)
     return items[first], copies, place
 
 
@@ -77,6 +75,6 @@ def in_order(known: Items) -> Items:
     return known.where(np.lexsort((_digests(known.values), known.labels)))
 
 
-def _digests(items: NDArray[Any]) -> NDArray[np.str_]:
+def _digests(items: NDArray[Any]) -> NDArray[np.bytes_]:
     """A digest (m,) of the bytes of each item."""
-    return np.array([blake2b(item.tobytes(), digest_size=DIGEST).hexdigest() for item in items], dtype=f"U{2 * DIGEST}")
+    return np.array([blake2b(item.tobytes(), digest_size=DIGEST).digest() for item in items], f"S{DIGEST}")

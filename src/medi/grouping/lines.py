@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from medi.core.arrays import Floats, Ints
-from medi.grouping.engine import ALONE
+from medi.grouping.engine import ALONE, known_label
 
 
 def right_lines(truth: Ints, labels: Ints) -> NDArray[np.bool_]:
@@ -19,19 +21,26 @@ def right_lines(truth: Ints, labels: Ints) -> NDArray[np.bool_]:
     >>> right_lines(truth=np.array([0, 0, 1, ALONE, -2]), labels=np.array([4, 4, 4, ALONE, -3]))
     array([ True,  True, False,  True, False])
     """
-    found = np.where(labels <= -2, truth == labels, False)
     sizes = np.bincount(truth[truth >= 0], minlength=1)
-    alone = labels == ALONE
-    found[alone] = (truth[alone] == ALONE) | ((truth[alone] >= 0) & (sizes[np.maximum(truth[alone], 0)] == 1))
-    both = (labels >= 0) & (truth >= 0)
-    if both.any():
-        table = np.zeros((labels.max() + 1, truth.max() + 1))
-        np.add.at(table, (labels[both], truth[both]), 1)
-        groups, classes = linear_sum_assignment(-table)
-        class_of = np.full(len(table), ALONE - 1)
-        class_of[groups] = classes
-        found[both] = class_of[labels[both]] == truth[both]
+    one_off = (truth == ALONE) | ((truth >= 0) & (sizes[np.maximum(truth, 0)] == 1))
+    found: NDArray[np.bool_] = ((labels <= known_label(0)) & (truth == labels)) | ((labels == ALONE) & one_off)
+    for group, c in matched(labels, truth):
+        found |= (labels == group) & (truth == c)
     return found
+
+
+def matched(first: Ints, second: Ints) -> Iterator[tuple[int, int]]:
+    """Groups of one labelling (n,) and of another, one to one, so that as many items as possible are in both of a pair.
+
+    >>> list(matched(np.array([0, 0, 1, ALONE]), np.array([2, 2, 0, 0])))
+    [(0, 2), (1, 0)]
+    """
+    both = (first >= 0) & (second >= 0)
+    table = np.zeros((first.max(initial=-1) + 1, second.max(initial=-1) + 1))
+    np.add.at(table, (first[both], second[both]), 1)
+    for a, b in np.stack(linear_sum_assignment(-table), 1).tolist():
+        if table[a, b]:
+            yield a, b
 
 
 def group_means(confidence: Floats, labels: Ints) -> Floats:

@@ -102,7 +102,7 @@ def improve(units: Units, labels: Ints, terms: Terms) -> Ints:
             if scores[best] > own + GAIN:
                 moved = True
                 here = best if best < len(places.counts) else ALONE
-                labels[i] = _label_of(here, places.groups)
+                labels[i] = here if here < places.groups else known_label(here - places.groups)
             if here >= 0:
                 _shift(places, squares, here, point, 1)
         if not moved:
@@ -133,10 +133,6 @@ def responsibilities(points: Floats, labels: Ints, terms: Terms, powers: Floats)
 def place_of(labels: Ints, groups: int) -> Ints:
     """Index of the place of each label: groups first, then known classes; -1 for items alone."""
     return np.where(labels >= ALONE, labels, groups - 2 - labels)
-
-
-def _label_of(place: int, groups: int) -> int:
-    return place if place < groups else known_label(place - groups)
 
 
 def _shift(places: Places, squares: Floats, at: int, point: Floats, sign: int) -> None:

@@ -114,6 +114,30 @@ class Posterior:
             found[v] = share[v].sum()
         return found
 
+    def pairs(self, numbers: Floats, some: Ints) -> Floats:
+        """Probability (s, s) that two of some items (s,) are in one novel group; 1 for an item and itself."""
+        link = self._links(self.branch_probabilities(numbers))
+        place = self.branches.spans[some, 0]
+        order = np.argsort(place, kind="stable")
+        found = np.ones((len(some), len(some)))
+        if len(some) > 1:
+            steps = np.minimum.reduceat(np.append(link, 0.0), place[order])[:-1]
+            for i in range(len(some) - 1):
+                found[order[i], order[i + 1 :]] = found[order[i + 1 :], order[i]] = np.minimum.accumulate(steps[i:])
+        return found
+
+    def _links(self, probability: Floats) -> Floats:
+        """Probability (leaves - 1,) that a leaf of the tree and the next one are in one novel group."""
+        leaves, end = self.branches.tree.points, self.branches.spans[:, 1]
+        together = np.where(self.branches.known == 0, probability, 0.0)  # that a branch is inside of a novel group
+        link = np.zeros(max(leaves - 1, 0))
+        for number in range(leaves - 2, -1, -1):
+            a, b = self.branches.tree.pairs[number]
+            together[a] += together[leaves + number]
+            together[b] += together[leaves + number]
+            link[min(end[a], end[b]) - 1] = together[leaves + number]
+        return link
+
     def best(self, number: int) -> Ints:
         """Labels (n,) of the best grouping into so many groups, of a posterior made with `total=numpy.maximum`."""
         return self._labels(number, lambda v, k: int(self._options(v, k)[1].argmax()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +14,6 @@ from medi.grouping.trust import SURE, log_odds, logistic
 
 USUAL_PURITY, PURITY_HELD = (1.6, -1.85, 1.5), (5.0, 5.0, 5.0)
 """Usual weights, which known classes of five sets suggested, and how strongly they are held to."""
-
-
-@dataclass(frozen=True)
-class RehearsedGroups:
-    """Groups (k,) of a bag: their mean confidence, their sizes, and whether each is pure.
-
-    >>> RehearsedGroups(np.array([0.9]), sizes=np.array([5]), pure=np.array([True])).pure
-    array([ True])
-    """
-
-    confidence: Floats
-    sizes: Ints
-    pure: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -55,17 +41,15 @@ NO_REHEARSAL = Purity(most=GUESS)
 """Where nothing could be rehearsed."""
 
 
-def fit_purity(bags: Sequence[RehearsedGroups]) -> Purity:
-    """The weights under which what rehearsals found is likeliest.
+def fit_purity(confidence: Floats, sizes: Ints, pure: NDArray[np.bool_]) -> Purity:
+    """The weights under which what rehearsals found of groups (k,) is likeliest.
 
-    >>> sure = RehearsedGroups(np.full(50, 0.9), sizes=np.full(50, 4), pure=np.arange(50) < 25)
-    >>> fit_purity([sure])(np.array([0.9]), np.array([4])).round(1)  # half of such groups were pure
+    >>> purity = fit_purity(np.full(50, 0.9), sizes=np.full(50, 4), pure=np.arange(50) < 25)
+    >>> purity(np.array([0.9]), np.array([4])).round(1)  # half of such groups were pure
     array([0.6])
     """
-    clues = np.concatenate([_clues(bag.confidence, bag.sizes) for bag in bags])
-    several = np.concatenate([bag.sizes for bag in bags]) > 1
-    pure = np.concatenate([bag.pure for bag in bags])
-    return Purity(logistic(clues[several], pure[several], USUAL_PURITY, PURITY_HELD)[1])
+    several = sizes > 1
+    return Purity(logistic(_clues(confidence, sizes)[several], pure[several], USUAL_PURITY, PURITY_HELD)[1])
 
 
 def _clues(confidence: Floats, sizes: Ints) -> Floats:

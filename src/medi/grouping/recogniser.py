@@ -155,7 +155,8 @@ class Recogniser:
             "calibrated": self.calibrated,
         }
         arrays |= {"sums": self.places.sums, "counts": self.places.counts, "start": self.start}
-        arrays |= {"labelled": _bytes_of(self.labelled.digests), "labelled_classes": self.labelled.classes}
+        digests = self.labelled.digests.view(np.uint8).reshape(-1, DIGEST)
+        arrays |= {"labelled": digests, "labelled_classes": self.labelled.classes}
         save_arrays(make_folder(folder) / RECOGNISER, arrays, facts)
 
     @classmethod
@@ -186,7 +187,7 @@ class Recogniser:
             raise ValueError("parts differ in length")
         representation = Representation.unpack(under_prefix("representation", arrays), facts["representation"])
         recognition = Recognition.unpack(arrays, facts["recognition"])
-        start = arrays.get("start", recognition.start(np.full(groups, 0.5), len(names)))  # an earlier version had none
+        start = arrays.get("start", recognition.start(np.full(groups, 0.5), len(names)))  # not in 0.2.0
         if start.shape != (len(sums) + 1,):
             raise ValueError("parts differ in length")
         found = cls(
@@ -207,16 +208,12 @@ class Recogniser:
         return found
 
 
-def _bytes_of(digests: NDArray[np.str_]) -> NDArray[np.uint8]:
-    return np.frombuffer(bytes.fromhex("".join(digests.tolist())), np.uint8).reshape(-1, DIGEST)
-
-
 def _labelled(arrays: Mapping[str, NDArray[Any]], classes: int) -> LabelledItems:
-    """The labelled items in a file; an earlier version wrote none."""
+    """The labelled items in a file; version 0.2.0 wrote none."""
     if "labelled" not in arrays:
         return NO_LABELLED
     check_arrays(arrays, {"labelled": "LD", "labelled_classes": "L"})
     digests, of = arrays["labelled"], arrays["labelled_classes"]
     if digests.dtype != np.uint8 or digests.shape[1] != DIGEST or not ((of >= -1) & (of < classes)).all():
         raise ValueError("labelled items do not fit")
-    return LabelledItems(np.array([row.tobytes().hex() for row in digests], f"U{2 * DIGEST}"), of)
+    return LabelledItems(np.ascontiguousarray(digests).view(f"S{DIGEST}").ravel(), of)

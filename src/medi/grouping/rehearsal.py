@@ -13,21 +13,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
-from medi.core.arrays import Floats, Ints
+from medi.core.arrays import Floats
 from medi.grouping.bags import Bag, draw_bag, sizes_of, some_classes
 from medi.grouping.branches import Branches, Units
 from medi.grouping.class_model import ClassModel
 from medi.grouping.engine import Anchors, Ask, Stage
-from medi.grouping.lines import group_means, right_lines
+from medi.grouping.lines import group_means, matched, right_lines
 from medi.grouping.moves import Places, place_of, responsibilities
 from medi.grouping.numbers import EXACT, NumberError, interval, median
 from medi.grouping.partition import Partition, repartition
 from medi.grouping.posterior import Posterior
-from medi.grouping.purity import Purity, RehearsedGroups, fit_purity
+from medi.grouping.purity import NO_REHEARSAL, Purity, fit_purity
 from medi.grouping.recognition import Recognition, RehearsedItems, fit_recognition
-from medi.grouping.search import Grouped, Odds, group_points, sampled_confidence
+from medi.grouping.search import Grouped, Odds, group_units, sampled_confidence
 from medi.grouping.trust import TEMPERATURES, RehearsedLines, Trust, fit_trust
 
 USUAL_SCALE = 0.8
@@ -59,36 +58,32 @@ class Rehearsed:
 
     Attributes:
         model: What a class is.
-        shrink: What means of known classes are multiplied with: part of their length is fitted, not real.
         error: How far the number of groups is off.
-        odds: Of being known, and alone.
         trust: How probable it is that a line is right.
         recognition: How new items are recognised.
-        purity: How probable it is that a group is pure.
-        right: Share of items put right, and its standard error over splits.
         calibrated: Whether there were known classes enough to rehearse with.
+        shrink: What means of known classes are multiplied with: part of their length is fitted, not real.
+        odds: Of being known, and alone.
+        purity: How probable it is that a group is pure.
+        right: Share of items put right, and its standard error over splits; NaN where that is not known.
     """
 
     model: ClassModel
-    shrink: float
     error: NumberError
-    odds: Odds
     trust: Trust
     recognition: Recognition
-    purity: Purity
-    right: tuple[float, float]
-    calibrated: bool = True
+    calibrated: bool
+    shrink: float = 1.0
+    odds: Odds = USUAL_ODDS
+    purity: Purity = NO_REHEARSAL
+    right: tuple[float, float] = (float("nan"), float("nan"))
 
 
 def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition: Partition | None = None) -> Rehearsed:
-    """Group bags of known classes as the pool will be grouped.
+    """Group bags of known classes as a pool of so many items will be grouped.
 
-    Args:
-        stages: Splits of the known classes.
-        items: Size of the pool.
-        ask: What will be asked of the grouping; the number of groups is given to every bag where it is given.
-        seed: Start of all random draws.
-        partition: What shares groups out in the place of the posterior.
+    The number of groups is given to every bag where `ask` gives it. A `partition` shares groups out in the place of
+    the posterior.
     """
     generator = np.random.default_rng(seed)
     share, dimensions, shrink = measure(stages)
@@ -98,7 +93,8 @@ def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition
     if ask.only_novel:
         odds, found = USUAL_ODDS, _grouped(bags, model, ask, USUAL_ODDS)
     else:
-        odds, found = _best_odds(bags, model, ask, HELD / classes_of(stages[0]))
+        classes = len(np.unique(stages[0].labels)) + len(stages[0].anchors)
+        odds, found = _best_odds(bags, model, ask, HELD / classes)
     error = _number_error(found, bags, ask, min(len(stages), len(bags))) if ask.k is None else EXACT
     if partition is not None:
         found = [
@@ -110,15 +106,15 @@ def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition
         asked = _given(ask, int(grouped.labels.max()) + 1)
         sampled = lines(grouped, asked, error, BAG_DRAWS, generator)
         own = responsibilities(bag.points, grouped.labels, grouped.terms, TEMPERATURES)
-        right, fair = right_lines(bag.truth, grouped.labels), bag.fair
+        truly, fair = right_lines(bag.truth, grouped.labels), bag.fair
         every.append((sampled, own))
-        rehearsed.append(RehearsedLines(sampled[fair], own[fair], grouped.places, right[fair]))
-    trust, right_of = fit_trust(rehearsed), [bag.right for bag in rehearsed]
+        rehearsed.append(RehearsedLines(sampled[fair], own[fair], grouped.places, truly[fair]))
+    trust = fit_trust(rehearsed)
     at = TEMPERATURES.tolist().index(trust.temperature)
     sure = [trust(a, b[:, at], grouped.places) for (a, b), grouped in zip(every, found, strict=True)]
     recognition = fit_recognition(list(_recognised(bags, found, sure, model)))
-    purity = fit_purity([_pure(bag, grouped, one) for bag, grouped, one in zip(bags, found, sure, strict=True)])
-    return Rehearsed(model, shrink, error, odds, trust, recognition, purity, _share_right(right_of, len(stages)))
+    right = _share_right([bag.right for bag in rehearsed], len(stages))
+    return Rehearsed(model, error, trust, recognition, True, shrink, odds, _purity(bags, found, sure), right)
 
 
 def _given(ask: Ask, k: int) -> Ask:
@@ -167,13 +163,8 @@ def _best_odds(bags: Sequence[Bag], model: ClassModel, ask: Ask, held: float) ->
     return best, tried[best][1]
 
 
-def classes_of(stage: Stage) -> int:
-    """How many known classes there are."""
-    return len(np.unique(stage.labels)) + len(stage.anchors)
-
-
 def _grouped(bags: Sequence[Bag], model: ClassModel, ask: Ask, odds: Odds) -> list[Grouped]:
-    return [group_points(bag.points, bag.anchors, model, _given(ask, bag.groups), odds) for bag in bags]
+    return [group_units(Units.single(bag.points), bag.anchors, model, _given(ask, bag.groups), odds) for bag in bags]
 
 
 def measure(stages: Sequence[Stage]) -> tuple[float, float, float]:
@@ -246,32 +237,23 @@ def _recognised(
         joined = np.where(grouped.labels >= 0, grouped.labels, -1)
         places = Places.of(bag.points, joined, bag.anchors)
         scores = places.all_scores(bag.further, model)
-        class_of = dict(_matched(bag.truth, grouped.labels))
+        group_of = dict(matched(bag.truth, grouped.labels))
         truth = np.full(len(bag.further), scores.shape[1] - 1)
         for i, label in enumerate(bag.further_truth.tolist()):
             if label <= -2:
                 truth[i] = place_of(np.array([label]), places.groups)[0]
-            elif label in class_of:
-                truth[i] = class_of[label]
+            elif label in group_of:
+                truth[i] = group_of[label]
         yield RehearsedItems(scores, group_means(confidence, grouped.labels), truth)
 
 
-def _pure(bag: Bag, grouped: Grouped, confidence: Floats) -> RehearsedGroups:
-    """The groups of a bag to which nothing was fitted."""
-    fair = [g for g in range(int(grouped.labels.max(initial=-1)) + 1) if bag.fair[grouped.labels == g].all()]
-    members = [grouped.labels == g for g in fair]
-    return RehearsedGroups(
-        np.array([confidence[mine].mean() for mine in members]),
-        np.array([mine.sum() for mine in members], np.int64),
-        np.array([len(np.unique(bag.truth[mine])) == 1 for mine in members], np.bool_),
-    )
-
-
-def _matched(truth: Ints, labels: Ints) -> Iterator[tuple[int, int]]:
-    """Classes and the groups that they are matched with."""
-    both = (labels >= 0) & (truth >= 0)
-    if both.any():
-        table = np.zeros((truth.max() + 1, labels.max() + 1))
-        np.add.at(table, (truth[both], labels[both]), 1)
-        classes, groups = linear_sum_assignment(-table)
-        yield from ((int(c), int(g)) for c, g in zip(classes, groups, strict=True) if table[c, g] > 0)
+def _purity(bags: Sequence[Bag], found: Sequence[Grouped], sure: Sequence[Floats]) -> Purity:
+    """How probable it is that groups are pure, by those to which nothing was fitted."""
+    groups = [
+        (confidence[mine].mean(), mine.sum(), len(np.unique(bag.truth[mine])) == 1)
+        for bag, grouped, confidence in zip(bags, found, sure, strict=True)
+        for mine in (grouped.labels == g for g in range(int(grouped.labels.max(initial=-1)) + 1))
+        if bag.fair[mine].all()
+    ]
+    confidence, sizes, pure = np.reshape(groups, (-1, 3)).T
+    return fit_purity(confidence, sizes.astype(np.int64), pure > 0)

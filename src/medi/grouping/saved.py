@@ -35,7 +35,7 @@ _WEIGHTS = {"type": "array", "items": _number(-TOO_LARGE, TOO_LARGE), "minItems"
 _MODEL = _object(share=_number(0, 0.999), dimensions=_number(0, TOO_LARGE), evenness=_number(1e-9, 1e9))
 _ODDS = _number(-1e9, 1e9)
 _RECOGNITION = _object(power=_number(0, 1e9), none=_ODDS, most=_SHARE)
-_RECOGNITION["properties"] |= {"trust": _ODDS, "known": _ODDS}  # not in files of earlier versions, as others below
+_RECOGNITION["properties"] |= {"trust": _ODDS, "known": _ODDS}  # not in files of version 0.2.0
 _TRUST = _object(temperature=_number(1e-9, 1e9), weights=_WEIGHTS, most=_SHARE)
 _SIDES = {"type": "array", "items": _COUNT, "minItems": 1}
 
@@ -45,15 +45,13 @@ GROUPING_RULE = _object(
     model=_MODEL,
     trust=_TRUST,
     recognition=_RECOGNITION,
+    purity=_object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
+    odds=_object(known=_ODDS, alone=_ODDS),
+    shift=_number(-1e3, 1e3),
     shrink=_number(0, 1e3),
     spread=_number(0, 1e3),
     calibrated=_YES,
 )
-GROUPING_RULE["properties"] |= {
-    "shift": _number(-1e3, 1e3),
-    "odds": _object(known=_ODDS, alone=_ODDS),
-    "purity": _object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
-}
 POOL_RULE = _object(grouping=GROUPING_RULE, names=_NAMES)
 RECOGNISER_RULE = _object(
     representation=_object(name={"type": "string"}, shape=_SIDES, unit=_YES, root=_YES, scale=_number(0, TOO_LARGE)),

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from medi.core.arrays import Floats, Ints
 from medi.core.errors import InputError
 from medi.core.tensors import load_arrays, save_arrays, under_prefix, with_prefix
-from medi.grouping.by_posterior import QUICK_DRAWS, PosteriorGrouping, odds_of
+from medi.grouping.by_posterior import QUICK_DRAWS, PosteriorGrouping
 from medi.grouping.constraints import Constraints, Links
 from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, Kind, kind_of, known_label
 from medi.grouping.numbers import NumberError
-from medi.grouping.purity import NO_REHEARSAL
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.rehearsal import Rehearsed
 from medi.grouping.saved import POOL_RULE, check_arrays, check_facts
@@ -161,18 +160,9 @@ def _from_first_format(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, A
     points, k = arrays["points"].astype(np.float64), made.groups
     counts = made.places.counts[k:]
     known = Anchors(made.places.sums[k:] / np.maximum(counts, 1)[:, None], counts)
-    trust, unknown = Trust(facts["temperature"], tuple(facts["weights"]), facts["most"]), float("nan")
-    rehearsed = Rehearsed(
-        model=made.model,
-        shrink=1.0,
-        error=NumberError(0.0, facts["spread"]),
-        odds=odds_of(facts),
-        trust=trust,
-        recognition=made.recognition,
-        purity=NO_REHEARSAL,
-        right=(unknown, unknown),
-        calibrated=made.calibrated,
-    )
+    trust = Trust(facts["temperature"], tuple(facts["weights"]), facts["most"])
+    error = NumberError(0.0, facts["spread"])
+    rehearsed = Rehearsed(made.model, error, trust, made.recognition, made.calibrated)
     different, place, copies = np.unique(points, axis=0, return_inverse=True, return_counts=True)
     ask = Ask(facts["k"], only_novel=facts["only_novel"])
     grouping = PosteriorGrouping.of(different, copies, ask, known, rehearsed, QUICK_DRAWS)

@@ -71,16 +71,7 @@ class Grouped:
 def group_units(
     units: Units, anchors: Anchors, model: ClassModel, ask: Ask, odds: Odds, error: NumberError = EXACT
 ) -> Grouped:
-    """Group points whose mean squared length is about 1.
-
-    Args:
-        units: The pool.
-        anchors: Known classes; not used where the pool is only novel.
-        model: What a class is.
-        ask: Number and kind of groups.
-        odds: Of being known, and alone.
-        error: How far the number of groups was off in rehearsals.
-    """
+    """Group points whose mean squared length is about 1; `error` is how far numbers were off in rehearsals."""
     if ask.only_novel:
         anchors = Anchors.none(units.points.shape[1])
     items = int(units.sizes.sum())
@@ -97,11 +88,6 @@ def group_units(
     posterior, terms = found.posterior, found.terms
     labels = improve(units, _cut(units, posterior, terms, ask, k), terms)
     return Grouped(labels, posterior, numbers, terms)
-
-
-def group_points(points: Floats, anchors: Anchors, model: ClassModel, ask: Ask, odds: Odds) -> Grouped:
-    """`group_units` of points (n, d) of which nothing was said."""
-    return group_units(Units.single(points), anchors, model, ask, odds)
 
 
 def _sized(model: ClassModel, size: float) -> ClassModel:

@@ -45,9 +45,8 @@ class Trust:
         return np.asarray(np.clip(expit(odds), 1 - SURE, self.most))
 
 
-def untested() -> Trust:
-    """Where nothing could be rehearsed: half of the posterior's log odds, and never above a guess."""
-    return Trust(0.2, (0.5, 0.0, 0.0), GUESS)
+UNTESTED = Trust(0.2, (0.5, 0.0, 0.0), GUESS)
+"""Where nothing could be rehearsed: half of the posterior's log odds, and never above a guess."""
 
 
 @dataclass(frozen=True)

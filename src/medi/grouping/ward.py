@@ -49,16 +49,19 @@ class Tree:
             above[self.pairs[number]] = above[n + number]
         return by_size(above[:n])
 
+    def spans(self) -> Ints:
+        """Where each cluster (2n - 1, 2) begins and ends in an order of the points in which every one is one run."""
+        n = self.points
+        size, start = np.ones(2 * n - 1, np.int64), np.zeros(2 * n - 1, np.int64)
+        for number, (a, b) in enumerate(self.pairs.tolist()):
+            size[n + number] = size[a] + size[b]
+        for number, (a, b) in reversed(list(enumerate(self.pairs.tolist()))):
+            start[a], start[b] = start[n + number], start[n + number] + size[a]
+        return np.stack([start, start + size], 1)
+
     def leaf_order(self) -> Ints:
-        """Points (n,) in an order in which every cluster of the tree is one run."""
-        n, order, stack = self.points, [], [2 * self.points - 2]
-        while stack:
-            node = stack.pop()
-            if node < n:
-                order.append(node)
-            else:
-                stack.extend(self.pairs[node - n][::-1].tolist())
-        return np.array(order, dtype=np.int64)
+        """Points (n,) in that order."""
+        return self.spans()[: self.points, 0].argsort()
 
 
 def ward(points: Floats, weights: Floats | None = None) -> Tree:

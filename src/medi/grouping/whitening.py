@@ -18,14 +18,10 @@ ROWS = 8192
 
 
 def whitening(features: NDArray[Any], labels: Ints, shrinkage: float) -> Floats:
-    """The symmetric matrix (d, d) after which classes are round: the inverse root of their shrunk covariance.
+    """The symmetric matrix (d, d) after which classes (n,) of features (n, d) are round.
 
-    The identity where classes have no extent.
-
-    Args:
-        features: (n, d).
-        labels: (n,) class of each.
-        shrinkage: 0 to 1, part of the covariance that is replaced by a multiple of the identity with the same trace.
+    It is the inverse root of their covariance inside classes, of which the part `shrinkage`, 0 to 1, is replaced by a
+    multiple of the identity with the same trace; the identity where classes have no extent.
 
     >>> features = np.array([[0.0, 0], [0, 2], [5, 0], [5, 2]])  # classes differ in one feature, items in the other
     >>> whitening(features, np.array([0, 0, 1, 1]), shrinkage=0.5).diagonal().round(2)
@@ -45,12 +41,8 @@ def weighing(features: NDArray[Any], labels: Ints, shrinkage: float) -> Floats:
 
     b is the variance between classes along a direction. w is the variance inside them, averaged over directions, which
     whitening has made alike. A direction in which classes do not differ only adds chance to distances. The result is
-    the identity where classes differ in no direction, as a single class does, or have no extent.
-
-    Args:
-        features: (n, d).
-        labels: (n,) class of each.
-        shrinkage: 0 to 1, part of the variance between classes that is replaced by its mean over directions.
+    the identity where classes differ in no direction, as a single class does, or have no extent. The part `shrinkage`
+    of b, 0 to 1, is replaced by its mean over directions.
 
     >>> features = np.array([[0.0, 0], [0, 2], [5, 0], [5, 2]])
     >>> weighing(features, np.array([0, 0, 1, 1]), shrinkage=0).diagonal().round(2)
@@ -69,16 +61,8 @@ def weighing(features: NDArray[Any], labels: Ints, shrinkage: float) -> Floats:
 def whitening_factor(features: NDArray[Any], labels: Ints, shrinkage: float) -> Floats | None:
     """A matrix (d, d) after which distances are those under the inverse of the shrunk covariance in classes.
 
-    It is the Cholesky factor of that inverse. `whitening` gives the same distances up to their unit and is symmetric,
-    but takes far longer.
-
-    Args:
-        features: (n, d).
-        labels: (n,) class of each.
-        shrinkage: As in `whitening`, but above 0, so that the covariance can be inverted.
-
-    Returns:
-        None where every class is a single point.
+    It is the Cholesky factor of that inverse; None where every class is a single point. `whitening` gives the same
+    distances up to their unit and is symmetric, but takes far longer. `shrinkage` has to be above 0.
 
     >>> features = np.array([[0.0, 0], [0, 2], [5, 0], [5, 2]])
     >>> whitening_factor(features, np.array([0, 0, 1, 1]), shrinkage=0.5).round(2)
@@ -95,17 +79,10 @@ def whitening_factor(features: NDArray[Any], labels: Ints, shrinkage: float) -> 
 
 
 def covariances(features: NDArray[Any], labels: Ints) -> tuple[Floats, Floats]:
-    """Covariances inside classes and between them, both without bias.
+    """Covariances (d, d) inside the classes (n,) of features (n, d) and between them, both without bias.
 
     The covariance between classes is that of their means, less the part that is due to each mean having few items.
     With one item per class nothing is known of the inside: it is zero, and nothing is subtracted.
-
-    Args:
-        features: (n, d).
-        labels: (n,) class of each.
-
-    Returns:
-        Two matrices (d, d) float64.
 
     >>> inside, between = covariances(np.array([[0.0], [2.0], [5.0], [7.0]]), np.array([0, 0, 1, 1]))
     >>> inside, between

@@ -11,11 +11,10 @@ from medi.grouping.engine import GUESS, Anchors, Ask
 from medi.grouping.moves import Places
 from medi.grouping.numbers import NumberError
 from medi.grouping.posterior import Posterior
-from medi.grouping.purity import NO_REHEARSAL
 from medi.grouping.recognition import Recognition, curve, lead
 from medi.grouping.rehearsal import SHARPNESS, USUAL_SCALE, Rehearsed
 from medi.grouping.search import Odds, group_units
-from medi.grouping.trust import untested
+from medi.grouping.trust import UNTESTED
 
 SHARES = np.array([0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
 """How alike items of a class may be; without known classes, the evidence of the pool chooses."""
@@ -26,14 +25,7 @@ MOST_TRIED = 300
 
 
 def unrehearsed(points: Floats, known: Floats, labels: Ints, ask: Ask) -> Rehearsed:
-    """Usual settings, as far as a few known classes and the pool itself can set them.
-
-    Args:
-        points: (n, d) the pool.
-        known: (m, d) items of known classes; may be none.
-        labels: (m,) their classes.
-        ask: What will be asked of the grouping.
-    """
+    """Usual settings, as far as the pool (n, d) itself and a few items (m, d) of known classes (m,) can set them."""
     every = np.concatenate([points, known])[: 4 * MOST_TRIED]
     covariance = np.cov(every.T, bias=True).reshape(every.shape[1], -1) if len(every) > 1 else np.eye(points.shape[1])
     trace = float(np.trace(covariance))
@@ -47,14 +39,12 @@ def unrehearsed(points: Floats, known: Floats, labels: Ints, ask: Ask) -> Rehear
         none = Anchors.none(points.shape[1])
         grouped = group_units(Units.single(points), none, model, Ask(ask.k), Odds(), USUAL_ERROR)
         places = np.concatenate([labels, labels.max(initial=-1) + 1 + grouped.labels])
-    leads = np.concatenate(
-        [_own_leads(np.concatenate([known, points]), places, some, model) for some in _some_of(len(known), len(points))]
-    )
+    # Up to `MOST_TRIED` known items and items of the pool, from everywhere.
+    of_known, of_pool = (np.linspace(0, n - 1, min(n, MOST_TRIED)).astype(np.int64) for n in (len(known), len(points)))
+    some = np.concatenate([of_known, len(known) + of_pool])
+    leads = _own_leads(np.concatenate([known, points]), places, some, model)
     recognition = Recognition(0.25, 0.0, 0.0, 0.0, curve(0.25 * leads), GUESS)
-    unknown = float("nan")
-    return Rehearsed(
-        model, 1.0, USUAL_ERROR, Odds(), untested(), recognition, NO_REHEARSAL, (unknown, unknown), calibrated=False
-    )
+    return Rehearsed(model, USUAL_ERROR, UNTESTED, recognition, calibrated=False)
 
 
 def _alike(known: Floats, labels: Ints) -> float | None:
@@ -76,12 +66,6 @@ def _likeliest_share(points: Floats, dimensions: float) -> float:
     scatter = len(points) * dimensions / 2 * np.log1p(-SHARES)
     lengths = float(np.square(points).sum()) * dimensions / 2 * SHARES / (1 - SHARES)
     return float(SHARES[(np.logaddexp.reduce(total, axis=1) - scatter - lengths).argmax()])
-
-
-def _some_of(known: int, pool: int) -> tuple[Ints, Ints]:
-    """Indices of known items and, after all of those, of the pool: up to `MOST_TRIED` of each, from everywhere."""
-    of_known, of_pool = (np.unique(np.linspace(0, n - 1, min(n, MOST_TRIED)).astype(np.int64)) for n in (known, pool))
-    return of_known, known + of_pool
 
 
 def _own_leads(points: Floats, labels: Ints, some: Ints, model: ClassModel) -> Floats:
