@@ -80,7 +80,7 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
         probability = float(others.max()) if k > 1 else 0.0
         centre = points[mine].sum(0)
         medoid = int(mine[np.argmax(2 * points[mine] @ centre / len(mine) - np.square(points[mine]).sum(1))])
-        closest = likeness[mine].mean(0).argsort()[::-1][:NEAREST_NAMED] if names else []
+        closest = likeness[mine].mean(0).argsort()[::-1][:NEAREST_NAMED]
         confidence, certain = float(grouping.confidence[mine].mean()), calibrated and len(mine) > 1
         yield Group(
             items=int(sizes[g]),

@@ -55,8 +55,6 @@ class Learnt:
     @cached_property
     def anchors(self) -> Anchors:
         """The known classes, their means as they were fitted."""
-        if not self.known.n_classes:
-            return Anchors.none(self.representation.width)
         return Anchors(class_means(self.known, self.representation), self.known.counts().astype(np.float64))
 
 
@@ -75,7 +73,7 @@ def learn(
     if partition is None and fitter.teacher is not None:
         partition = fitter.teacher.partition(work, vectors=not known.are_images)
     few = thin(known.labels[:0] if choice.splits else known.labels, MOST_KNOWN, seed=0)  # where nothing is rehearsed
-    points = representation(known.values[few]) if len(few) else np.zeros((0, representation.width))
+    points = representation(known.values[few])
     grouper = PosteriorGrouper(tuple(_stages(choice)), points, known.labels[few], work.seed, partition)
     return Learnt(known, choice, representation, grouper, fitter.teacher, work)
 

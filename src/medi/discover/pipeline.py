@@ -124,7 +124,10 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
     asked = None if config.classes == "auto" else config.classes
     said = _said(items[drawn], np.flatnonzero(np.isin(drawn, aside)), None if only_novel else learnt.labelled)
     ask = Ask(asked, only_novel=only_novel, constraints=said)
-    grouping = find_groups(learnt, items[drawn], copies[drawn], ask)
+    points = learnt.representation(items[drawn])
+    with work.reporter.track("rehearsing on known classes, then grouping", 1) as tick:
+        grouping: Grouping = learnt.grouper.group(points, learnt.anchors, ask, copies[drawn])
+        tick(1)
     count = count_of(grouping, learnt.grouper.partition is not None)
     if learnt.teacher is not None and learnt.teacher.trains_on_observations:
         grouping, count = _by_training(grouping, count, items[drawn], learnt)
@@ -154,16 +157,6 @@ def _said(items: NDArray[Any], aside: Ints, labelled: LabelledItems | None) -> C
 def recogniser_of(grouping: Grouping, learnt: Learnt) -> Recogniser:
     """Recognises further items, and copies of labelled ones for certain."""
     return replace(grouping.recogniser(learnt.representation, learnt.known.class_names), labelled=learnt.labelled)
-
-
-def find_groups(learnt: Learnt, items: NDArray[Any], copies: Ints, ask: Ask) -> Grouping:
-    """Rehearse, and group different items (n, …), of which there are so many copies (n,)."""
-    width = learnt.representation.width
-    points = learnt.representation(items) if len(items) else np.zeros((0, width))
-    with learnt.work.reporter.track("rehearsing on known classes, then grouping", 1) as tick:
-        grouping = learnt.grouper.group(points, learnt.anchors, ask, copies)
-        tick(1)
-    return grouping
 
 
 def _checked(known: Items, pool: NDArray[Any], config: DiscoveryConfig) -> Items:

@@ -171,8 +171,6 @@ class PosteriorGrouping(Grouping):
 
     def likeness(self, points: Floats) -> Floats:
         """Evidence (m, known classes) that points (m, d) are of each known class."""
-        if not len(self.known):
-            return np.zeros((len(points), 0))
         places = Places.of(points[:0], np.zeros(0, np.int64), self.known)
         model = self.rehearsed.model if self.found is None else self.found.terms.model
         return places.all_scores(points, model)[:, :-1]
@@ -247,6 +245,9 @@ class PosteriorGrouping(Grouping):
             error=NumberError(facts["shift"], facts["spread"]),
             **{name: facts[name] for name in ("shrink", "calibrated")},
         )
+        with np.errstate(all="ignore"):
+            if not np.isfinite(rehearsed.error.blur(arrays["numbers"])).all():
+                raise ValueError("it gives no numbers")
         return cls(
             points=arrays["points"].astype(np.float64),
             copies=arrays["copies"],

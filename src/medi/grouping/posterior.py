@@ -120,10 +120,9 @@ class Posterior:
         place = self.branches.spans[some, 0]
         order = np.argsort(place, kind="stable")
         found = np.ones((len(some), len(some)))
-        if len(some) > 1:
-            steps = np.minimum.reduceat(np.append(link, 0.0), place[order])[:-1]
-            for i in range(len(some) - 1):
-                found[order[i], order[i + 1 :]] = found[order[i + 1 :], order[i]] = np.minimum.accumulate(steps[i:])
+        steps = np.minimum.reduceat(np.append(link, 0.0), place[order])[:-1]
+        for i in range(len(some) - 1):
+            found[order[i], order[i + 1 :]] = found[order[i + 1 :], order[i]] = np.minimum.accumulate(steps[i:])
         return found
 
     def _links(self, probability: Floats) -> Floats:

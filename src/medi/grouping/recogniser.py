@@ -104,8 +104,6 @@ class Recogniser:
         """
         if none_rate is not None and not 0 <= none_rate <= 1:
             raise InputError(f"a rate of {none_rate} is no share of items: give 0 to 1.")
-        if not len(items):
-            return []
         scores = self.scores(self.representation(items))
         probability = np.minimum(self.recognition.probabilities(scores, self.start, none_rate), self.recognition.most)
         copied = self.labelled.find(items)
