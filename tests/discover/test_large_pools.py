@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from worlds import gaussian_classes, split
 
-from medi.core.errors import InputError
 from medi.core.workplace import Workplace
 from medi.discover import large_pools
 from medi.discover import pipeline as discover_module
 from medi.discover.config import DiscoveryConfig
-from medi.discover.map import Plane
+from medi.discover.map import map_positions
 from medi.discover.pipeline import discover_groups
 from medi.metrics import acc
 
@@ -75,22 +74,14 @@ def test_no_more_are_drawn_than_are_grouped_and_none_where_all_are():
     assert drawn == sorted(set(drawn)) == again != other
 
 
-@pytest.mark.usefixtures("few")
-def test_more_groups_than_items_drawn_are_refused():
-    known, novel = split(gaussian_classes(12, 15), 8)
-    with pytest.raises(InputError, match=r"41 classes .* 40 novel items"):
-        discover(known, novel.values, classes=41)
-
-
-def test_a_plane_puts_further_points_where_it_would_have_put_them_at_first():
-    points = np.random.default_rng(0).standard_normal((50, 7))
+def test_of_very_many_points_those_drawn_span_the_map_and_the_others_are_put_on_its_edge():
+    points = np.random.default_rng(0).standard_normal((2100, 7))
     points[:, 3] *= 5
-    plane = Plane.of(points)
-    places = plane(points)
-    assert np.allclose([places.min(0), places.max(0)], [[0, 0], [1, 1]])
-    assert np.allclose(plane(points[10:20]), places[10:20], atol=1e-12)
-    along = np.corrcoef(places[:, 0], points[:, 3])[0, 1]
+    points[-1] *= 100
+    places = map_positions(points, np.arange(50), seed=0)
+    assert np.allclose([places[:50].min(0), places[:50].max(0)], [[0, 0], [1, 1]])
+    assert [places.min(), places.max()] == [0, 1]
+    along = np.corrcoef(places[:50, 0], points[:50, 3])[0, 1]
     assert abs(along) > 0.95, "the first direction is that in which points differ most"
-    assert plane(100 * points).max() <= 1
-    assert (Plane.of(np.ones((5, 3)))(np.ones((2, 3))) == 0.5).all()
-    assert Plane.of(np.arange(4.0)[:, None])(np.array([[3.0]])).shape == (1, 2)
+    assert (map_positions(np.ones((2100, 3)), np.arange(50), seed=0) == 0.5).all()
+    assert map_positions(np.arange(2100.0)[:, None], np.arange(50), seed=0).shape == (2100, 2)

@@ -12,7 +12,7 @@ from medi.core.workplace import Workplace
 from medi.data.items import Items
 from medi.discover.config import DiscoveryConfig
 from medi.discover.pipeline import Outcome, discover_groups
-from medi.grouping.copies import in_order, unique_items
+from medi.grouping.copies import unique_items
 
 pytestmark = pytest.mark.usefixtures("few_bags")
 EACH = ("kinds", "labels", "known", "confidence", "doubtful", "nearest_known", "positions")
@@ -85,10 +85,3 @@ def test_different_items_are_counted_and_found_again(seed, m):
     again, others, _ = unique_items(items[generator.permutation(m)])
     assert np.array_equal(again, unique)
     assert np.array_equal(others, copies)
-
-
-def test_known_items_come_class_by_class_whatever_their_order():
-    world = gaussian_classes(3, 4)
-    first, second = (in_order(world.where(np.random.default_rng(seed).permutation(12))) for seed in (0, 1))
-    assert first.labels.tolist() == second.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
-    assert np.array_equal(first.values, second.values)

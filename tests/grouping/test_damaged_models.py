@@ -90,14 +90,8 @@ def use(folder: Path) -> None:
         pool.split([0, 1, 2], 2)
 
 
+@pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [RECOGNISER, SAVED_POOL])
-def test_a_model_with_anything_else_in_it_is_refused_or_says_numbers(model, tmp_path, name):
-    for seed in range(40):
-        try_file(model, tmp_path, name, random.Random(seed))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [RECOGNISER, SAVED_POOL])
-def test_a_model_with_anything_else_in_it_is_refused_or_says_numbers_a_thousand_times(model, tmp_path, name):
-    for seed in range(1000):
+def test_a_model_with_anything_else_in_it_is_refused_or_says_numbers(model, tmp_path, name, times):
+    for seed in range(times):
         try_file(model, tmp_path, name, random.Random(seed))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from medi.grouping.engine import ALONE, Anchors, known_label
+from medi.grouping.engine import ALONE, known_label
 from medi.grouping.moves import Places, improve, place_of, responsibilities
 
 
@@ -112,10 +112,3 @@ def test_places_hold_the_sums_of_their_items():
     expected = case.anchors.counts[1] * case.anchors.means[1] + case.points[4]
     assert places.sums[3] == pytest.approx(expected)
     assert place_of(labels, 2).tolist() == [0, 0, 1, -1, 3, 1]
-
-
-def test_no_points_have_places_in_known_classes_alone():
-    anchors = Anchors(np.ones((2, 3)), np.array([3.0, 4.0]))
-    places = Places.of(np.zeros((0, 3)), np.zeros(0, np.int64), anchors)
-    assert (places.groups, places.counts.tolist()) == (0, [3, 4])
-    assert len(Anchors.none(3)) == 0

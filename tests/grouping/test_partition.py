@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
 from worlds import gaussian_classes, split
 
 from medi.core.errors import InputError
@@ -10,16 +9,8 @@ from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.pipeline import discover_groups
 from medi.grouping.partition import repartition
-from medi.metrics import acc
 
 OWN = """
-from sklearn.cluster import KMeans
-
-
-def by_kmeans(points, k, generator):
-    return KMeans(k, n_init=4, random_state=0).fit_predict(points)
-
-
 def all_in_one(points, k, generator):
     return [0] * len(points)
 
@@ -42,16 +33,6 @@ def own(tmp_path):
 def world():
     known, novel = split(gaussian_classes(14, 12, apart=4.0), 10)
     return known, novel
-
-
-def test_the_groups_are_those_of_the_partition(world, own):
-    known, novel = world
-    outcome = discover_groups(
-        known, novel.values, DiscoveryConfig(classes=4, grouping=own("by_kmeans")), Workplace("cpu")
-    )
-    points = outcome.pool.grouping.points[outcome.pool.place]
-    expected = KMeans(4, n_init=4, random_state=0).fit_predict(points)
-    assert acc(expected, np.array(outcome.discovery.labels)) == 1
 
 
 def test_confidence_is_rehearsed_with_the_partition(world, own):

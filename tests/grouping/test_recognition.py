@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 from groupings import sampled_classes
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import logit, softmax
 
 from medi.grouping.class_model import ClassModel
 from medi.grouping.engine import Anchors
 from medi.grouping.moves import Places
-from medi.grouping.recognition import POINTS, Recognition, RehearsedItems, curve, fit_recognition, lead
+from medi.grouping.recognition import Recognition, RehearsedItems, fit_recognition
 
 WIDTH, SHARE = 12, 0.7
 MODEL = ClassModel(SHARE, float(WIDTH))
@@ -91,19 +89,6 @@ def test_groups_that_are_less_sure_get_fewer_items_where_rehearsals_found_that_r
     assert fit_recognition([RehearsedItems(scores, confidence, right)]).trust > 0.3
 
 
-@given(
-    st.floats(0.01, 3), st.floats(-5, 5),
-    st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=9),
-)  # fmt: skip
-@settings(max_examples=50, deadline=None)
-def test_probabilities_sum_to_one_whatever_the_scores(power, none, rows):
-    found = Recognition(power, 0.3, 0.0, none, np.zeros(POINTS)).probabilities(
-        np.array(rows), np.array([1.0, 0.0, none])
-    )
-    assert found.sum(1) == pytest.approx(1)
-    assert (found >= 0).all()
-
-
 def test_a_place_that_is_impossible_has_no_probability(recognition):
     found = recognition.probabilities(np.array([[-np.inf, 1.0, 0.0]]), np.zeros(3))
     assert found[0, 0] == 0
@@ -116,14 +101,6 @@ def test_bags_with_different_numbers_of_groups_count_alike(bags):
         fit_recognition([bags[0], RehearsedItems(bags[1].scores[:0], bags[1].confidence, bags[1].right[:0])]),
     )
     assert (alone.power, alone.none) == (together.power, together.none)
-
-
-def test_leads_are_over_none_and_a_curve_leaves_out_what_is_impossible():
-    assert lead(np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 5.0]])).tolist() == [1, -4]
-    assert lead(np.zeros((2, 1))).tolist() == [-np.inf, -np.inf], "nothing but none is left"
-    assert curve(np.array([-np.inf, 1.0, 3.0]))[[0, -1]].tolist() == [1, 3]
-    assert len(curve(np.arange(5.0))) == POINTS
-    assert len(curve(np.array([-np.inf]))) == 0
 
 
 def test_where_no_lead_is_known_a_rate_calls_nothing_none():

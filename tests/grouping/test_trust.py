@@ -35,13 +35,6 @@ def test_probabilities_are_those_with_which_rehearsed_lines_are_right(rehearsed)
         assert right[inside].mean() == pytest.approx(found[inside].mean(), abs=0.07)
 
 
-def test_a_posterior_that_is_overconfident_is_taken_down(rehearsed):
-    sampled, own, _, _ = rehearsed
-    right = np.random.default_rng(1).random(len(sampled)) < expit(0.3 * logit(sampled))
-    found = fit_trust([RehearsedLines(sampled, own, PLACES, right)])(np.array([0.95, 0.05]), np.full(2, 0.5), PLACES)
-    assert found[0] == pytest.approx(expit(0.3 * logit(0.95)), abs=0.05)
-
-
 @pytest.mark.parametrize("right", [True, False])
 def test_a_few_lines_that_agree_do_not_make_it_sure(right):
     few, many = (

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
 
 from medi.grouping import whitening as module
 from medi.grouping.whitening import covariances, weighing, whitening, whitening_factor
 
 UNEQUAL = np.repeat(np.arange(4), [2, 3, 7, 20])
-SPREAD = np.array([3.0, 1.0, 0.0])
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -30,12 +28,6 @@ def between_of(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.cov(np.stack([g.mean(0) for g in groups]).T) - chance
 
 
-def classes_along(spread: np.ndarray, each: int, count: int = 400) -> tuple[np.ndarray, np.ndarray]:
-    """Round classes of unit variance whose means have the given deviations along the axes."""
-    labels = np.repeat(np.arange(count), each)
-    return (normal(count, len(spread)) * spread)[labels] + normal(len(labels), len(spread), seed=1), labels
-
-
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 5))
 def test_covariances_are_numpys_pooled_one_and_that_of_means_less_their_own_chance(seed):
@@ -43,12 +35,6 @@ def test_covariances_are_numpys_pooled_one_and_that_of_means_less_their_own_chan
     inside, between = covariances(features.astype(np.float32), UNEQUAL)
     assert np.allclose(inside, inside_of(features, UNEQUAL), atol=1e-5)
     assert np.allclose(between, between_of(features, UNEQUAL), atol=1e-5)
-
-
-@pytest.mark.parametrize("each", [2, 20])
-def test_variance_between_classes_is_that_of_their_true_means_however_few_items_show_them(each):
-    _, between = covariances(*classes_along(SPREAD, each))
-    assert np.allclose(between.diagonal(), np.square(SPREAD), rtol=0.15, atol=0.1)
 
 
 def test_of_one_item_a_class_nothing_is_known_inside():
@@ -67,14 +53,6 @@ def test_covariances_of_many_items_are_summed_in_parts(monkeypatch):
     monkeypatch.setattr(module, "ROWS", 7)
     for parts, matrix in zip(covariances(features, UNEQUAL), whole, strict=True):
         assert np.allclose(parts, matrix, atol=1e-12)
-
-
-def test_whitened_classes_are_round_and_of_the_same_size_as_before():
-    labels = np.tile(np.arange(4), 500)
-    features = normal(2000, 6) @ normal(6, 6, seed=1) + 5 * labels[:, None]
-    covariance = inside_of(features @ whitening(features, labels, 1e-9), labels)
-    size = np.trace(inside_of(features, labels)) / 6
-    assert np.allclose(covariance, size * np.eye(6), atol=1e-3 * size)
 
 
 @settings(max_examples=20, deadline=None)
@@ -103,12 +81,6 @@ def test_weighing_is_the_root_of_the_part_that_lies_between_classes(shrinkage, s
     assert np.allclose(matrix @ matrix, vectors * (values / (values + inside)) @ vectors.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("each", [2, 5, 20])
-def test_a_direction_weighs_by_the_part_of_its_true_variance_that_lies_between_classes(each):
-    matrix = weighing(*classes_along(SPREAD, each, count=4000), shrinkage=0.0)
-    assert np.allclose(np.square(matrix).diagonal(), np.square(SPREAD) / (np.square(SPREAD) + 1), atol=0.025)
-
-
 @pytest.mark.parametrize(("items", "width"), [(30, 4), (10, 64)])
 def test_classes_that_do_not_differ_leave_directions_as_they_are(items, width):
     features = normal(items, width)
@@ -121,16 +93,5 @@ def test_classes_that_do_not_differ_leave_directions_as_they_are(items, width):
 
 @pytest.mark.parametrize("make", [whitening, weighing])
 def test_the_unit_of_features_does_not_matter(make):
-    features, labels = classes_along(SPREAD, each=5)
-    assert np.allclose(make(1e-7 * features, labels, 0.1), make(features, labels, 0.1), atol=1e-4)
-
-
-def test_weights_find_the_other_item_of_a_class_among_many_useless_directions():
-    spread = np.repeat([2.0, 0.0], [4, 60])
-    matrix = weighing(*classes_along(spread, each=4), shrinkage=0.1)
-    new, _ = classes_along(spread, each=2, count=100)
-
-    def found(points: np.ndarray) -> float:
-        return (cdist(points[::2], points[1::2]).argmin(1) == np.arange(100)).mean()
-
-    assert found(new @ matrix) > found(new) + 0.1
+    features = normal(len(UNEQUAL), 3) + 2 * UNEQUAL[:, None]
+    assert np.allclose(make(1e-7 * features, UNEQUAL, 0.1), make(features, UNEQUAL, 0.1), atol=1e-4)
