@@ -181,7 +181,9 @@ class MetaDiscovery(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _items(self, X: ArrayLike, *, reset: bool) -> NDArray[Any]:
         """Vectors as float64, images as uint8 with channels first."""
         _check_columns(X)
-        array = validate_data(self, X, reset=reset, allow_nd=True, dtype=None if np.ndim(X) == 4 else np.float64)
+        array = validate_data(
+            self, X, reset=reset, allow_nd=True, dtype=None if getattr(X, "ndim", 0) == 4 else np.float64
+        )
         if array.ndim == 2:
             return np.array(array)  # a copy: what the caller does to X later must not matter
         if array.ndim != 4 or array.dtype != np.uint8:
