@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -100,7 +100,12 @@ def check_benchmarks(names: Annotated[list[str] | None, NAMES] = None, as_json: 
     for facts in _chosen(names or ["all"]):
         files = check(facts)
         faults += [file.fault for file in files if file.fault]
-        documents.append({"name": facts.name, "state": _state(files), "files": [_as_facts(file) for file in files]})
+        described = [
+            {"path": str(file.path), "state": file.state, "records": file.records, "expected": file.expected}
+            | {"why": file.fault.why if file.fault else None}
+            for file in files
+        ]
+        documents.append({"name": facts.name, "state": _state(files), "files": described})
         if not as_json:
             _tell(console, facts, files)
     if as_json:
@@ -123,26 +128,13 @@ def _tell(console: Console, facts: Facts, files: Sequence[FileState]) -> None:
     say(console, f"{facts.name}: {state}{_counts(files)}")
     if state in ("partial", "damaged"):
         for file in files:
-            say(console, f"  {file.path.name}: {file.state}{_counts([file])}{_why(file)}")
-
-
-def _as_facts(file: FileState) -> dict[str, Any]:
-    return {
-        "path": str(file.path),
-        "state": file.state,
-        "records": file.records,
-        "expected": file.expected,
-        "why": file.fault.why if file.fault else None,
-    }
+            why = f", {file.fault.why}" if file.fault else ""
+            say(console, f"  {file.path.name}: {file.state}{_counts([file])}{why}")
 
 
 def _counts(files: Sequence[FileState]) -> str:
     found, expected = sum(file.records for file in files), sum(file.expected for file in files)
     return f", {found:,} of {expected:,} records" if found else ""
-
-
-def _why(file: FileState) -> str:
-    return f", {file.fault.why}" if file.fault else ""
 
 
 def _chosen(names: Sequence[str]) -> list[Facts]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -96,7 +96,8 @@ class _Builder:
         types = get_type_hints(kind)
         values = {}
         for name, field in settable.items():
-            value = getattr(current, name, _default(field))
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            value = getattr(current, name, default)
             if name in changes:
                 value = self.convert(changes[name], types[name], value, path + name)
             if value is MISSING:
@@ -160,10 +161,6 @@ def _describe(declared: Any) -> str:
 
 def _members(declared: Any) -> Sequence[Any]:
     return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

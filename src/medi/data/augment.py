@@ -42,12 +42,8 @@ def augment(images: Tensor, changes: Augmentation, generator: torch.Generator, p
     Args:
         images: (..., c, h, w), uint8. Float vectors (n, d) come back unchanged.
         changes: Which changes, and how strong.
-        generator: Source of the draws. One on the CPU draws the same for every device; one on the images' device is
-            a little quicker.
+        generator: One on the CPU draws the same for every device; one on the images' device is a little quicker.
         part: The images (along the first dimension) that are wanted; they look as they would among all.
-
-    Returns:
-        (..., c, h, w), float, from -2 to 2.
     """
     if changes == NO_CHANGE or (images.is_floating_point() and images.ndim < 3):
         return to_float(images[part])
@@ -68,7 +64,8 @@ def augment(images: Tensor, changes: Augmentation, generator: torch.Generator, p
         return values.to(images.device, non_blocking=True)  # blocking would wait for all work queued on the GPU
 
     if changes.crop:
-        unit = crop(unit, changes.crop, *here(_corners(draws[:2], changes)))
+        corners = (draws[:2] * (2 * changes.crop + 1)).long()
+        unit = crop(unit, changes.crop, *here(corners.clamp_(max=2 * changes.crop)))  # a draw may round up to 1
     if changes.flip:
         unit = torch.where(_each(here(draws[2] < 0.5)), unit.flip(-1), unit)
     if changes.rotate or changes.scale or changes.shear or changes.shift:
@@ -89,16 +86,9 @@ def augment(images: Tensor, changes: Augmentation, generator: torch.Generator, p
 
 
 def crop(images: Tensor, pad: int, top: Tensor, left: Tensor) -> Tensor:
-    """Pad each image by reflection and cut out a window of its old size.
+    """Pad images (n, c, h, w) by reflection and cut out windows of the old size.
 
-    Args:
-        images: (n, c, h, w), float.
-        pad: Pixels added on each side, fewer than h and w.
-        top: (n,), int64 from 0 to 2 * pad: the window's first row in the padded image.
-        left: (n,), int64 from 0 to 2 * pad: its first column.
-
-    Returns:
-        (n, c, h, w), exact copies of pixels.
+    `top` and `left`, (n,) int64 from 0 to 2 * pad, are their first rows and columns in the padded images.
     """
     h, w = images.shape[-2:]
     windows = reflect_pad(images, (pad, pad, pad, pad), mode="reflect").unfold(2, h, 1).unfold(3, w, 1)  # no copies
@@ -106,15 +96,10 @@ def crop(images: Tensor, pad: int, top: Tensor, left: Tensor) -> Tensor:
 
 
 def affine(images: Tensor, matrices: Tensor) -> Tensor:
-    """Resample images bilinearly; what comes from outside repeats the border.
+    """Resample images (n, c, h, w) bilinearly; what comes from outside repeats the border.
 
-    Args:
-        images: (n, c, h, w), float.
-        matrices: (n, 2, 3), float. Each maps a place (x, y, 1) in the new image to a place (x, y) in the old one,
-            where x runs from -1 to 1 over the width and y, downwards, over the height.
-
-    Returns:
-        (n, c, h, w), float.
+    Each of the matrices (n, 2, 3) maps a place (x, y, 1) in the new image to a place (x, y) in the old one: x runs from
+    -1 to 1 over the width and y, downwards, over the height.
     """
     h, w = images.shape[-2:]
     x = torch.linspace(1 / w - 1, 1 - 1 / w, w, device=images.device)
@@ -126,16 +111,9 @@ def affine(images: Tensor, matrices: Tensor) -> Tensor:
 
 
 def recolour(images: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
-    """Change saturation, contrast and brightness, in this order; a pixel's grey is the mean of its channels.
+    """Change saturation, contrast and brightness, in this order, of images (n, c, h, w) from 0 to 1 by factors (n,).
 
-    Args:
-        images: (n, c, h, w), float from 0 to 1.
-        brightness: (n,), factor of the distance from black.
-        contrast: (n,), factor of the distance from the image's mean grey.
-        saturation: (n,), factor of the distance from the pixel's grey; 0 drops colour.
-
-    Returns:
-        (n, c, h, w), float, clamped to 0 to 1.
+    They are of the distance from the pixel's grey (the mean of its channels), the image's mean grey, and black.
     """
     grey = images.mean(1, keepdim=True)
     if images.shape[1] > 1:
@@ -160,17 +138,9 @@ def cut_out(images: Tensor, side: int, row: Tensor, column: Tensor) -> Tensor:
 
 
 def paste(images: Tensor, others: Tensor, share: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
-    """CutMix: put a box of another image into each image.
+    """CutMix: put a box of another image into each of images (n, c, h, w); also returns the share (n,) still its own.
 
-    Args:
-        images: (n, c, h, w), any dtype.
-        others: (n, c, h, w), where the boxes come from.
-        share: (n,) share of the area that the box would have if none of it lay outside, 0 to 1.
-        row: (n,) the box's middle, as a share of the height.
-        column: (n,) the same of the width.
-
-    Returns:
-        (n, c, h, w), and the share (n,) of each image that is still its own.
+    A box has a share (n,) of the area, less what lies outside; row and column (n,) of its middle are shares, too.
     """
     h, w = images.shape[-2:]
     half = share.clamp(0, 1).sqrt() / 2
@@ -178,12 +148,6 @@ def paste(images: Tensor, others: Tensor, share: Tensor, row: Tensor, column: Te
     across = (torch.arange(w, device=images.device) + 0.5) / w - column[:, None]
     inside = (down.abs() < half[:, None])[:, :, None] & (across.abs() < half[:, None])[:, None, :]
     return torch.where(inside[:, None], others, images), 1 - inside.float().mean((1, 2))
-
-
-def _corners(draws: Tensor, changes: Augmentation) -> Tensor:
-    """Upper left corners (2, n) for `crop` from draws (2, n) in [0, 1)."""
-    # The clamp: a draw just below 1 may round up to the number of places.
-    return (draws * (2 * changes.crop + 1)).long().clamp_(max=2 * changes.crop)
 
 
 def _matrices(draws: Tensor, changes: Augmentation, aspect: float) -> Tensor:

@@ -59,16 +59,12 @@ def load(name: str, device: torch.device | str = "cpu") -> Benchmark:
     Classes without images, as a partial set may have, are left out and the others numbered without gaps.
     """
     facts = facts_of(name)
-    known, novel, novel_train = _generate(facts) if facts.generated else _read(facts)
-    counted = replace(facts, known=known.n_classes, novel=novel.n_classes)
-    return Benchmark(counted, known, novel, novel_train).to(device)
-
-
-def _generate(facts: Facts) -> tuple[ImageSet, ImageSet, None]:
-    # Imported here because drawing needs matplotlib, which nothing else in this file does.
-    module, _, function = facts.generator.partition(":")
-    known, novel = getattr(import_module(module), function)()
-    return known, novel, None
+    if facts.generated:
+        module, _, function = facts.generator.partition(":")
+        sets = getattr(import_module(module), function)()  # drawing needs matplotlib, which nothing else here does
+    else:
+        sets = _read(facts)
+    return Benchmark(replace(facts, known=sets[0].n_classes, novel=sets[1].n_classes), *sets).to(device)
 
 
 def _read(facts: Facts) -> tuple[ImageSet, ImageSet, ImageSet | None]:

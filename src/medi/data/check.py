@@ -45,16 +45,16 @@ class FileState:
 
 def check(facts: Facts) -> list[FileState]:
     """Read every file of a benchmark; a generated one has none."""
-    return [_check_file(facts, path_of(facts, file), expected) for file, expected in facts.records.items()]
-
-
-def _check_file(facts: Facts, path: Path, expected: int) -> FileState:
-    if not path.exists():
-        return FileState(path, expected)
-    try:
-        return FileState(path, expected, records=len(READERS[facts.name](facts, path)))
-    except DamagedFile as fault:
-        return FileState(path, expected, fault=fault)
+    found = []
+    for file, expected in facts.records.items():
+        path, records, fault = path_of(facts, file), 0, None
+        if path.exists():
+            try:
+                records = len(READERS[facts.name](facts, path))
+            except DamagedFile as error:
+                fault = error
+        found.append(FileState(path, expected, records, fault))
+    return found
 
 
 def summary(files: Sequence[FileState]) -> State:

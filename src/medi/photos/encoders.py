@@ -76,7 +76,8 @@ def load_encoder(name: str, device: str) -> Encoder:
 
         return load_lite0(name)
     if name in FROM_SCRATCH:
-        return _pixels(name)
+        side = 32  # of the pixels that these networks are made for
+        return Encoder(name, f"pixels-{side}-2", Cut(side), (3, side, side), lambda images: images, name)
     if name.startswith(HUBS):
         with wanted(name.partition(":")[0], "torch", f"--encoder {name}"):
             adapters: Any = import_module("medi.hubs.encoders")  # by name: nothing else here needs torch
@@ -88,8 +89,3 @@ def load_encoder(name: str, device: str) -> Encoder:
     hubs = ("timm:NAME[@SIZE]", "open_clip:NAME/PRETRAINED", "transformers:NAME")
     others = ("path/to/file.py:Name", "PATH of a saved model")
     raise unknown_name("encoder", name, (DEFAULT_ENCODER, INT8, *FROM_SCRATCH, *hubs, *others))
-
-
-def _pixels(network: str, side: int = 32) -> Encoder:
-    """What a network that is trained from scratch starts from; the networks here are made for 32 x 32 pixels."""
-    return Encoder(network, f"pixels-{side}-2", Cut(side), (3, side, side), lambda images: images, network)

@@ -86,7 +86,14 @@ class Features(Encoder):
         owner: dict[int, Path] = {}
         for found in folders:
             paired = list(zip(found.paths, self._rows(found.root, found.paths), strict=True))
-            self._refuse_missing([found.root / path for path, row in paired if row is None])
+            missing = [found.root / path for path, row in paired if row is None]
+            with decoding():
+                first = next((number for number, path in enumerate(missing) if not _fault(path)), None)
+            if first is not None:
+                raise InputError(
+                    f"no vector in {self.name} for {missing[first]}{_more(len(missing) - first - 1)}: paths there are "
+                    f"absolute or relative to the folder of photos (the first one is {next(iter(self.rows))})."
+                )
             own = {row: found.root / path for path, row in paired if row is not None}
             if shared := sorted(owner.keys() & own.keys()):
                 both = f"{owner[shared[0]]} and {own[shared[0]]}"
@@ -105,11 +112,8 @@ class Features(Encoder):
                 names = paths[start : start + SHARD]
                 rows = self._rows(root, names)
                 looked = list(pool.map(partial(_look, root), names, rows))
-                used = [
-                    (name, row, seen)
-                    for name, row, seen in zip(names, rows, looked, strict=True)
-                    if type(seen) is bytes
-                ]
+                together = zip(names, rows, looked, strict=True)
+                used = [(name, row, seen) for name, row, seen in together if isinstance(seen, bytes)]
                 yield EncodedPhotos(
                     self.vectors[np.array([row for _, row, _ in used], np.int64)],
                     [name for name, _, _ in used],
@@ -122,15 +126,6 @@ class Features(Encoder):
         """The row of each photo; an absolute path counts before a relative one, which may mean another folder."""
         folders = dict.fromkeys((portable(f"{root.absolute()}/"), portable(f"{root.resolve()}/"), ""))
         return [next((self.rows[way + path] for way in folders if way + path in self.rows), None) for path in paths]
-
-    def _refuse_missing(self, photos: Sequence[Path]) -> None:
-        with decoding():
-            first = next((number for number, path in enumerate(photos) if not _fault(path)), None)
-        if first is not None:
-            raise InputError(
-                f"no vector in {self.name} for {photos[first]}{_more(len(photos) - first - 1)}: paths there are "
-                f"absolute or relative to the folder of photos (the first one is {next(iter(self.rows))})."
-            )
 
 
 def read_features(files: Sequence[Path], ray: str | None = None) -> Features:
