@@ -44,8 +44,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from medi.core.errors import InputError
-from medi.methods.inner_steps import Clusterer, InnerSteps
-from medi.methods.mm import MM, MetaLoss
+from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
 from medi.nn import build, statistics_from
 from medi.nn.devices import choose_device, describe_device, tensor_float32, wait_for
@@ -149,7 +148,7 @@ def prepare(way: Way, model: Clusterer, batch: tuple[Tensor, ...], inner: InnerS
         return lambda tasks: loop_step(model, tuple(t[:tasks] for t in batch), inner, way.channels_last)
     if way.implementation == "higher":
         return lambda tasks: higher_step(model, tuple(t[:tasks] for t in batch), inner)
-    loss: Callable[..., Any] = MetaLoss(model, MM(inner=inner), way=model.head.out_features)
+    loss: Callable[..., Any] = MetaLoss(model, inner)
     if way.capture:
         loss = torch.cuda.make_graphed_callables(loss, batch)
     return lambda tasks: loss(*batch).backward()

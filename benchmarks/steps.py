@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
 from medi.methods.pretraining import turned
-from medi.methods.rs_loss import JointLoss, TwoHeads
+from medi.methods.rs import JointLoss, TwoHeads
 from medi.nn import build, last_stage, place
 from medi.nn.classifier import Classifier, _LabelLoss
 from medi.nn.cuda_graph import replayed

@@ -19,7 +19,7 @@ from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.imageset import ImageSet
 from medi.kmeans.kmeans import squared_distances
-from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, adapt, outer_loss, respond
+from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss, adapt, respond
 from medi.methods.prototypes import prototype_loss
 from medi.metrics import score_episodes
 from medi.nn import build, seeded
@@ -152,9 +152,8 @@ class MMAlgorithm(MetaAlgorithm):
 
     def loss(self, model: nn.Module, support: Tensor, query: Tensor) -> Tensor:
         """Eq. 3 on the queries' classes after the inner steps."""
-        weights = dict(model.named_parameters())
-        observations, queries = support.flatten(1, 2), query.flatten(1, 2)
-        return outer_loss(model, weights, observations, queries, self._labels(query), OuterTerms(self._inner()))
+        items = torch.cat([support.flatten(1, 2), query.flatten(1, 2)], 1)
+        return MetaLoss(model, self._inner())(items, self._labels(support), self._labels(query))
 
     def measure(self, model: nn.Module, support: Tensor, query: Tensor) -> dict[str, Tensor]:
         """1 - ACC of the queries; Eq. 3 with the term of each pair clamped."""

@@ -16,7 +16,7 @@ from medi.methods import Plan
 from medi.methods.cata_views import ViewsConfig, find_views, overlap, train_views, view_loss
 from medi.nn.context import Context
 from medi.nn.schedule import Schedule
-from medi.tasks.episodes import Sampler, UniformSampler
+from medi.tasks.episodes import UniformSampler
 
 QUICK = ViewsConfig(network="mlp", hidden=16, batch=64, looks=4, schedule=Schedule(steps=60, rate=0.01))
 
@@ -25,7 +25,7 @@ def blobs(classes: int = 4) -> ImageSet:
     return small_blobs(classes, each=30, seed=1)
 
 
-def sampler(name: str, context: Context | None = None, observations: int = 2, queries: int = 3) -> Sampler:
+def sampler(name: str, context: Context | None = None, observations: int = 2, queries: int = 3) -> UniformSampler:
     plan = Plan(3, observations, sampler=name, views=QUICK, context=context or Context())
     return plan.make_sampler(blobs(), 3, observations, queries)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from medi.core.errors import InputError
-from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, Parameters, adapt, outer_loss, respond
+from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss, Parameters, adapt, respond
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
 from medi.nn import BatchStatisticsNorm, build
 
@@ -36,13 +36,15 @@ def fixed(model: Clusterer) -> Parameters:
     return {name: value.detach() for name, value in model.named_parameters()}
 
 
-def meta_loss(model: Clusterer, start: Parameters, inner: InnerSteps, prototypes: float = 0.0) -> Tensor:
-    return outer_loss(model, start, *tasks(), OuterTerms(inner, prototypes=prototypes, way=3))
+def meta_loss(model: Clusterer, *settings: object, shape: tuple[int, ...] = (1, 6, 6), classes: int = 3) -> Tensor:
+    """The loss with inner steps, kinds of pairs and a weight of prototypes, in this order."""
+    observations, queries, labels = tasks(shape)
+    items = torch.cat([observations, queries], 1).to(next(model.parameters()).dtype)
+    return MetaLoss(model, *settings, way=3)(items, observations[:, :, 0], labels % classes)
 
 
-def meta_gradients(model: Clusterer, inner: InnerSteps, prototypes: float = 0.0) -> list[Tensor]:
-    start = dict(model.named_parameters())
-    return list(torch.autograd.grad(meta_loss(model, start, inner, prototypes), list(start.values())))
+def meta_gradients(model: Clusterer, *settings: object, **shape: object) -> list[Tensor]:
+    return list(torch.autograd.grad(meta_loss(model, *settings, **shape), list(model.parameters())))
 
 
 @pytest.mark.parametrize("norm", [False, True])
@@ -57,23 +59,24 @@ def test_some_pairs_of_these_tasks_are_alike_by_rank_and_some_are_not(norm):
 @pytest.mark.parametrize("steps", [1, 3])
 def test_meta_gradients_equal_central_finite_differences(norm, steps, prototypes):
     # Rank labels jump from place to place, but not within a hundred-thousandth.
-    model, inner = smooth(norm), InnerSteps(steps=steps, rate=0.5, top=TOP)
-    start, g = dict(model.named_parameters()), generator(7)
-    gradients = meta_gradients(model, inner, prototypes)
-    directions = [torch.randn(p.shape, generator=g, dtype=torch.float64) for p in start.values()]
+    model, inner, g = smooth(norm), InnerSteps(steps=steps, rate=0.5, top=TOP), generator(7)
+    gradients = meta_gradients(model, inner, "label", prototypes)
+    directions = [torch.randn(p.shape, generator=g, dtype=torch.float64) for p in model.parameters()]
     slope = sum(float((a * b).sum()) for a, b in zip(gradients, directions, strict=True))
 
     def moved(step: float) -> float:
-        shifted = {n: (p + step * d).detach() for (n, p), d in zip(start.items(), directions, strict=True)}
-        return float(meta_loss(model, shifted, inner, prototypes))
+        other = smooth(norm).requires_grad_(False)
+        for p, d in zip(other.parameters(), directions, strict=True):
+            p += step * d
+        return float(meta_loss(other, inner, "label", prototypes))
 
     assert slope == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-6)
 
 
 def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_written_with_loops():
     model, inner = smooth(norm=True), InnerSteps(steps=2, rate=0.5, top=TOP)
-    (observations, queries, labels), start = tasks(), fixed(model)
-    adapted = adapt(model, start, observations, inner)
+    observations, queries, labels = tasks()
+    adapted = adapt(model, fixed(model), observations, inner)
     embedded, _ = respond(model, adapted, torch.cat([observations, queries], 1), leading=6)
     losses = []
     for task in range(3):
@@ -81,7 +84,7 @@ def test_the_second_outer_loss_is_that_of_prototypes_in_the_adapted_embedding_wr
         for item, label in zip(embedded[task, 6:], labels[task], strict=True):
             closeness = torch.stack([-(item - centre).square().sum() / 5**0.5 for centre in centres])
             losses.append(-closeness.log_softmax(0)[label])
-    added = meta_loss(model, start, inner, prototypes=0.7) - meta_loss(model, start, inner)
+    added = meta_loss(model, inner, "label", 0.7) - meta_loss(model, inner)
     assert float(added) == pytest.approx(0.7 * float(torch.stack(losses).mean()), rel=1e-6)
 
 
@@ -104,10 +107,9 @@ def one_task_after_the_other(model: Clusterer, inner: InnerSteps) -> Tensor:
 @pytest.mark.parametrize("norm", [False, True])
 def test_all_tasks_at_once_equal_one_after_the_other(norm):
     model, inner = smooth(norm), InnerSteps(steps=2, rate=0.5, top=TOP)
-    start = dict(model.named_parameters())
     apart = one_task_after_the_other(model, inner)
-    assert float(meta_loss(model, start, inner).detach()) == pytest.approx(float(apart.detach()), rel=1e-12)
-    expected = torch.autograd.grad(apart, list(start.values()))
+    assert float(meta_loss(model, inner).detach()) == pytest.approx(float(apart.detach()), rel=1e-12)
+    expected = torch.autograd.grad(apart, list(model.parameters()))
     for a, b in zip(meta_gradients(model, inner), expected, strict=True):
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
 
@@ -127,12 +129,10 @@ def test_pair_labels_that_are_given_take_the_place_of_rank_statistics():
 def test_bfloat16_activations_leave_parameters_and_gradients_in_float32():
     body = build("mlp", (7,), norm="batch", hidden=(32, 32))
     model = Clusterer(body, body.width, 3)
-    observations, queries, labels = (t.float() if t.is_floating_point() else t for t in tasks((7,)))
-    start, found = dict(model.named_parameters()), []
+    found = []
     for precision in ("float32", "bfloat16"):
         inner = InnerSteps(steps=2, rate=0.1, top=32, precision=precision)  # all alike: ranks depend on every digit
-        loss = outer_loss(model, start, observations, queries, labels, OuterTerms(inner))
-        gradients = torch.autograd.grad(loss, list(start.values()))
+        gradients = meta_gradients(model, inner, shape=(7,))
         assert {g.dtype for g in gradients} == {torch.float32}
         found.append(torch.cat([g.flatten() for g in gradients]))
     assert not torch.equal(*found)
@@ -140,12 +140,9 @@ def test_bfloat16_activations_leave_parameters_and_gradients_in_float32():
 
 
 def test_pairs_by_rank_outside_need_no_labels():
-    model, (observations, queries, labels) = smooth(norm=True), tasks()
-    start, inner = fixed(model), InnerSteps(steps=1, rate=0.5, top=TOP)
-    by_rank, by_label = OuterTerms(inner, "rank"), OuterTerms(inner, "label")
-    one, other = (outer_loss(model, start, observations, queries, y, by_rank) for y in (labels, labels * 0))
-    assert one.item() == other.item()
-    assert one.item() != outer_loss(model, start, observations, queries, labels, by_label).item()
+    model, inner = smooth(norm=True), InnerSteps(steps=1, rate=0.5, top=TOP)
+    one, other = (meta_loss(model, inner, "rank", classes=classes) for classes in (3, 1))
+    assert one.item() == other.item() != meta_loss(model, inner, "label").item()
 
 
 @pytest.mark.parametrize("settings", [{"steps": -1}, {"rate": 0.0}, {"rate": float("nan")}, {"top": 0}])

@@ -18,8 +18,8 @@ from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.methods import Plan, mm
 from medi.methods.cata_views import ViewsConfig
-from medi.methods.inner_steps import Clusterer, InnerSteps
-from medi.methods.mm import MM, MetaLoss, hold_out
+from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss
+from medi.methods.mm import MM, hold_out
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.metrics import score_episodes
 from medi.nn import build
@@ -189,9 +189,6 @@ def test_every_network_of_images_can_be_trained(network):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"readout": "heads"}, "unknown readout 'heads'"),
-        ({"over_tasks": "summ"}, "unknown way to add up tasks 'summ'"),
-        ({"outer_pairs": "labels"}, "unknown kind of pairs 'labels'"),
         ({"pretraining": Pretraining(network="resnet18")}, "a resnet18 cannot become a conv4: give both"),
         ({"prototypes": -1.0}, "prototypes=-1: give the weight"),
         ({"prototypes": float("nan")}, "prototypes=nan: give the weight"),
@@ -219,12 +216,12 @@ def test_a_gpu_replays_the_second_order_gradients_of_launched_steps(precision):
     batch_over_tasks(body, mm.MATMUL_SIDE["cuda"])
     launched = Clusterer(body, body.width, 3).cuda()
     recorded = deepcopy(launched)
-    method = MM(inner=InnerSteps(steps=2, rate=0.1, top=body.width, precision=precision), prototypes=0.5)
+    settings = InnerSteps(steps=2, rate=0.1, top=body.width, precision=precision), "label", 0.5, 3
     labels = [torch.arange(3).repeat_interleave(each).expand(4, -1).contiguous().cuda() for each in (2, 5)]
-    with replayed(MetaLoss(recorded, method, way=3)) as call:
+    with replayed(MetaLoss(recorded, *settings)) as call:
         for seed in range(3):
             images = torch.randn(4, 21, 1, 16, 16, generator=generator(seed)).cuda()
-            losses = MetaLoss(launched, method, way=3)(images, *labels), call(images, *labels)
+            losses = MetaLoss(launched, *settings)(images, *labels), call(images, *labels)
             for model, loss in zip((launched, recorded), losses, strict=True):
                 model.zero_grad()
                 loss.backward()

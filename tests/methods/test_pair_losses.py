@@ -141,13 +141,12 @@ def test_the_right_clusters_cost_less_than_any_other(loss):
         assert right < loss(8 * torch.eye(3)[torch.tensor(wrong)], label_pairs(labels))
 
 
-def test_a_cluster_of_certain_items_costs_a_finite_amount_and_no_items_cost_nothing():
+def test_a_cluster_of_certain_items_costs_a_finite_amount():
     certain = torch.eye(3)[torch.tensor([0, 0, 1])].requires_grad_()
     loss = two_view_loss(certain, certain, torch.zeros(3, 3))
     loss.backward()
     assert loss.isfinite()
     assert certain.grad.isfinite().all()
-    assert float(two_view_loss(torch.empty(0, 4), torch.empty(0, 4), torch.empty(0, 0))) == 0.0
 
 
 def test_pairs_that_are_nearly_certain_and_wrong_are_still_pulled_apart():

@@ -12,8 +12,7 @@ from medi.data.augment import augment
 from medi.methods import Plan
 from medi.methods.bag_training import BagStage
 from medi.methods.pretraining import Pretraining
-from medi.methods.rs import RS
-from medi.methods.rs_loss import Outputs, TwoHeads, joint_loss
+from medi.methods.rs import RS, Outputs, TwoHeads, joint_loss
 from medi.nn import last_stage
 from medi.nn.context import Context
 from medi.nn.schedule import Schedule

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from medi.core.errors import InputError
 from medi.methods import Plan
 from medi.methods.bag_training import BagStage
 from medi.methods.pretraining import Pretraining
-from medi.methods.unified import swapped_loss
 from medi.methods.uno import UNO, pseudo_labels
 from medi.nn.schedule import Schedule
 
@@ -32,7 +32,8 @@ MANY = 300
 def loss_of(
     view: torch.Tensor, other: torch.Tensor, labels: torch.Tensor, classes: int, told: torch.Tensor | None = None
 ) -> torch.Tensor:
-    return swapped_loss(torch.cat([view, other]), 0.1, lambda source: UNO().targets(source, labels, classes, told))
+    model = SimpleNamespace(outputs=lambda views: (None, views), known_classes=classes)
+    return UNO().loss(model, torch.cat([view, other]), labels, 0.0, told)
 
 
 @settings(deadline=None, max_examples=30)

@@ -33,7 +33,7 @@ from medi.nn.embed import Embedding
 from medi.presets import DEFAULT, Presets, resolve
 from medi.registry import SAMPLER_NAMES
 from medi.tasks.cata import CataSampler
-from medi.tasks.episodes import Sampler, UniformSampler
+from medi.tasks.episodes import UniformSampler
 
 BagPartition = Callable[[Tensor, int, torch.Generator, bool], Tensor]
 """From points (episodes, n, d), k, a generator and whether groups are equally large to labels (episodes, n)."""
@@ -99,7 +99,7 @@ class Plan:
             observed=train.images if everything and train is not None else None,
         )
 
-    def make_sampler(self, known: ImageSet, way: int, observations: int, queries: int) -> Sampler:
+    def make_sampler(self, known: ImageSet, way: int, observations: int, queries: int) -> UniformSampler:
         """The sampler of training tasks; for CATA, its network is trained on the known classes first."""
         refuse_unknown("sampler", self.sampler, SAMPLER_NAMES)
         size = (way, observations, queries, known.class_names)

@@ -118,49 +118,44 @@ def adapt(
     return dict(zip(names, values, strict=True))
 
 
-@dataclass(frozen=True)
-class OuterTerms:
-    """What the outer loss is made of.
+class MetaLoss(nn.Module):
+    """The mean loss of tasks: adapt to the observations, then score the pairs of queries.
 
-    Attributes:
-        inner: The steps before it.
+    Queries are normalised by the statistics of the observations, as they will be at discovery. A function of tensors
+    alone, so that it can be recorded.
+
+    Args:
+        model: What is trained.
+        inner: The steps on the observations.
         pairs: What makes two queries similar: their class, or equal sets of largest features (the paper's equation).
         prototypes: Weight of a second loss, of the adapted embedding: queries must lie nearest to their class's mean
             observation. Items then come class by class, equally many of each.
         way: Number of classes in a task, where that loss counts.
     """
 
-    inner: InnerSteps
-    pairs: Pairs = "label"
-    prototypes: float = 0.0
-    way: int = 0
+    def __init__(
+        self, model: Clusterer, inner: InnerSteps, pairs: Pairs = "label", prototypes: float = 0.0, way: int = 0
+    ) -> None:
+        super().__init__()
+        self.model, self.inner, self.pairs, self.prototypes, self.way = model, inner, pairs, prototypes, way
 
+    def forward(self, images: Tensor, observed: Tensor, asked: Tensor) -> Tensor:
+        """The loss of tasks.
 
-def outer_loss(
-    model: nn.Module, start: Parameters, observations: Tensor, queries: Tensor, labels: Tensor, terms: OuterTerms
-) -> Tensor:
-    """The tasks' mean loss: adapt on observations (tasks, n, …), then score the pairs of queries (tasks, m, …).
-
-    Queries are normalised by the statistics of the observations, as they will be at discovery.
-
-    Args:
-        model: A `Clusterer`, whose own parameters are not used.
-        start: Where the inner steps start.
-        observations: Items to adapt on, floats.
-        queries: Items to be told apart afterwards, floats.
-        labels: (tasks, m) their classes.
-        terms: Steps and losses.
-    """
-    inner, way = terms.inner, terms.way
-    adapted = adapt(model, start, observations, inner)
-    shown = observations.shape[1]
-    together = torch.cat([observations, queries], 1)
-    embedded, logits = respond(model, adapted, together, leading=shown, precision=inner.precision)
-    support, query, logits = embedded[:, :shown], embedded[:, shown:], logits[:, shown:]
-    alike = label_pairs(labels, logits.dtype) if terms.pairs == "label" else rank_pairs(query.detach(), inner.top)
-    loss = likelihood_loss(logits, alike).mean()
-    if not terms.prototypes:
-        return loss
-    tasks, width = len(query), query.shape[-1]
-    by_class = [part.reshape(tasks, way, -1, width) for part in (support, query)]
-    return loss + terms.prototypes * prototype_loss(by_class[0], by_class[1], temperature=width**0.5)
+        Args:
+            images: (tasks, n + m, …), floats: first the observations, then the queries.
+            observed: (tasks, n) classes of the observations, of which only the number counts.
+            asked: (tasks, m) classes of the queries.
+        """
+        shown, start = observed.shape[1], dict(self.model.named_parameters())
+        adapted = adapt(self.model, start, images[:, :shown], self.inner)
+        embedded, logits = respond(self.model, adapted, images, leading=shown, precision=self.inner.precision)
+        support, query, logits = embedded[:, :shown], embedded[:, shown:], logits[:, shown:]
+        by_rank = self.pairs == "rank"
+        alike = rank_pairs(query.detach(), self.inner.top) if by_rank else label_pairs(asked, logits.dtype)
+        loss = likelihood_loss(logits, alike).mean()
+        if not self.prototypes:
+            return loss
+        width = query.shape[-1]
+        support, query = (part.reshape(len(query), self.way, -1, width) for part in (support, query))
+        return loss + self.prototypes * prototype_loss(support, query, temperature=width**0.5)

@@ -10,18 +10,18 @@ discovery.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from medi.core.errors import InputError, refuse_unknown
+from medi.core.errors import InputError
 from medi.data.augment import augment
 from medi.data.imageset import ImageSet
 from medi.jobs import ranks
 from medi.methods.base import AT_DISCOVERY, Learner, Method, Plan
 from medi.methods.embedding import GroupingConfig
-from medi.methods.inner_steps import Clusterer, InnerSteps, OuterTerms, Pairs, outer_loss
+from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss, Pairs
 from medi.methods.mm_learner import MMLearner
 from medi.methods.pretraining import Pretraining, check_start, pretrain
 from medi.nn import across_ranks, build, seeded
@@ -82,9 +82,6 @@ class MM(Method):
     grouping: GroupingConfig = field(default_factory=lambda: GroupingConfig(balanced=True), metadata=AT_DISCOVERY)
 
     def __post_init__(self) -> None:
-        refuse_unknown("kind of pairs", self.outer_pairs, get_args(Pairs))
-        refuse_unknown("way to add up tasks", self.over_tasks, ("mean", "sum"))
-        refuse_unknown("readout", self.readout, ("head", "cluster"))
         if not self.prototypes >= 0:
             raise InputError(f"prototypes={self.prototypes:g}: give the weight of a loss, 0 or more.")
         check_start(self.pretraining, self.schedule, self.network)
@@ -124,7 +121,8 @@ class MM(Method):
         size = {"way": way, "observations": plan.observations, "queries": plan.queries, "clusters": plan.way}
         identity = self.identity(known, plan, **size)
         try:
-            with tensor_float32(True), replayed(MetaLoss(model, self, way)) as meta_loss:
+            of_tasks = MetaLoss(model, self.inner, self.outer_pairs, self.prototypes, way)
+            with tensor_float32(True), replayed(of_tasks) as meta_loss:
                 if self.schedule.steps:
                     name, every = "held_out_acc" if watched else "known_acc", max(1, WATCH_EVERY_TASKS // tasks)
                     seen = WatchedLoss(loss, every, score, keep_best=False, name=name)
@@ -145,32 +143,6 @@ class MM(Method):
         batch_over_tasks(body, MATMUL_SIDE.get(context.device.type, 0))
         with seeded(context.seed, stream=1):
             return Clusterer(body, body.width, plan.way).to(context.device).eval()
-
-
-class MetaLoss(nn.Module):
-    """The loss of a batch of tasks as a function of tensors alone, so that it can be recorded.
-
-    Args:
-        model: What is trained.
-        method: Steps and pairs.
-        way: Classes in a task.
-    """
-
-    def __init__(self, model: Clusterer, method: MM, way: int) -> None:
-        super().__init__()
-        self.model = model
-        self.terms = OuterTerms(method.inner, method.outer_pairs, method.prototypes, way)
-
-    def forward(self, images: Tensor, observed: Tensor, asked: Tensor) -> Tensor:
-        """The mean loss of tasks.
-
-        Args:
-            images: (tasks, n + m, …), floats: first the observations, then the queries.
-            observed: (tasks, n) classes of the observations, of which only the number counts.
-            asked: (tasks, m) classes of the queries.
-        """
-        shown, start = observed.shape[1], dict(self.model.named_parameters())
-        return outer_loss(self.model, start, images[:, :shown], images[:, shown:], asked, self.terms)
 
 
 def hold_out(known: ImageSet, share: float, way: int, seed: int) -> tuple[ImageSet, ImageSet | None]:

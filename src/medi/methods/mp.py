@@ -15,7 +15,7 @@ from medi.data.imageset import ImageSet
 from medi.methods.base import AT_DISCOVERY, Plan
 from medi.methods.embedding import EmbeddingMethod, GroupingConfig
 from medi.methods.pretraining import Pretraining, check_start, pretrain
-from medi.methods.prototypes import Distance, TaskSource, task_loss
+from medi.methods.prototypes import Distance, task_loss
 from medi.nn import build_for
 from medi.nn.embed import Embedding, NetworkEmbedding
 from medi.nn.loop import train
@@ -80,8 +80,8 @@ class MP(EmbeddingMethod):
             network = pretrain(classes, plan, self.pretraining)
         else:
             network = build_for(self.network, classes.images, plan.context, embedding=self.embedding)
-        source = TaskSource(classes, sampler, tasks, plan.augmentation)
-        loss = task_loss(network, source, distance=self.distance, temperature=self.temperature)
+        how = {"distance": self.distance, "temperature": self.temperature}
+        loss = task_loss(network, classes, sampler, tasks, plan.augmentation, **how)
         identity = self.identity(known, plan, way=way, observations=observations, queries=queries)
         if self.schedule.steps:
             train(network, loss, self.schedule, plan.context, title=self.name, identity=identity)

@@ -78,15 +78,13 @@ def divergence_loss(logits: Tensor, similar: Tensor) -> Tensor:
 
 
 def two_view_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
-    """RS's loss: binary cross-entropy of p_i . p'_j over all ordered pairs; zero for no items at all.
+    """RS's loss: binary cross-entropy of p_i . p'_j over all ordered pairs of items in two views.
 
     Args:
         p: (n, k) probabilities of one view.
         other: (n, k) probabilities of another view.
         similar: (n, n) of ones and zeros.
     """
-    if not len(p):
-        return p.sum()  # a mean of nothing would not be a number
     together = (p @ other.mT).clamp(max=1)  # it may round up
     # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
     return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()

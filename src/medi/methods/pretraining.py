@@ -17,7 +17,7 @@ from medi.core.errors import InputError
 from medi.data.augment import augment, paste
 from medi.data.imageset import ImageSet
 from medi.methods.base import Plan
-from medi.methods.prototypes import TaskSource, task_loss
+from medi.methods.prototypes import task_loss
 from medi.nn import Network, build_for, seeded
 from medi.nn.classifier import Classifier, classifier_loss
 from medi.nn.context import Context
@@ -149,8 +149,7 @@ def _prototypes(network: Network, known: ImageSet, config: Pretraining, plan: Pl
     queries = max(1, min(config.queries, smallest - observations))
     sampler = UniformSampler(known.labels, way, observations, queries, known.class_names)
     tasks = max(1, config.batch // (way * (observations + queries)))
-    source = TaskSource(known, sampler, tasks, plan.augmentation)
-    yield network, task_loss(network, source, temperature=config.temperature)
+    yield network, task_loss(network, known, sampler, tasks, plan.augmentation, temperature=config.temperature)
 
 
 @contextmanager

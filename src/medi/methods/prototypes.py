@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from medi.data.imageset import ImageSet
 from medi.kmeans.kmeans import squared_distances
 from medi.nn.loop import Loss
 from medi.nn.norm import embed_together
-from medi.tasks.episodes import Sampler
+from medi.tasks.episodes import UniformSampler
 
 Distance = Literal["squared", "euclidean"]
 
@@ -38,34 +37,17 @@ def prototype_loss(support: Tensor, query: Tensor, distance: Distance = "squared
     return functional.cross_entropy(-distances.flatten(0, 1) / temperature, labels)
 
 
-@dataclass(frozen=True)
-class TaskSource:
-    """Where the tasks of a step come from.
-
-    Attributes:
-        known: The images.
-        sampler: Draws the tasks.
-        tasks: How many in a step.
-        augmentation: How images are changed at random.
-    """
-
-    known: ImageSet
-    sampler: Sampler
-    tasks: int
-    augmentation: Augmentation
-
-
 def task_loss(
-    network: nn.Module, source: TaskSource, *, distance: Distance = "squared", temperature: float = 1.0
+    network: nn.Module, known: ImageSet, sampler: UniformSampler, tasks: int, augmentation: Augmentation, **options: Any
 ) -> Loss:
-    """One step's loss: `prototype_loss` of the tasks of a step."""
+    """One step's loss: `prototype_loss`, with options of its own, of so many tasks of known images."""
 
     def loss(generator: torch.Generator) -> Tensor:
-        task = source.sampler.sample(source.tasks, generator)
+        task = sampler.sample(tasks, generator)
         items = torch.cat([task.support, task.query], 2)  # (tasks, way, observations + queries)
-        embedded = embed_together(network, source.known.images[items.flatten()], source.augmentation, generator)
+        embedded = embed_together(network, known.images[items.flatten()], augmentation, generator)
         embedded = embedded.view(*items.shape, -1)
         observations = task.support.shape[2]
-        return prototype_loss(embedded[:, :, :observations], embedded[:, :, observations:], distance, temperature)
+        return prototype_loss(embedded[:, :, :observations], embedded[:, :, observations:], **options)
 
     return loss

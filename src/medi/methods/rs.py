@@ -11,20 +11,22 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.methods.bag_training import BagStage, ObservedBag, ramp, sgd_stage
+from medi.methods.bag_training import BagStage, ObservedBag, StepCount, ramp, sgd_stage
 from medi.methods.base import Plan
-from medi.methods.pair_losses import label_pairs
+from medi.methods.pair_losses import label_pairs, rank_pairs, two_view_loss
 from medi.methods.pretrained import JointMethod
-from medi.methods.pretraining import Pretraining, class_loss, pretrain
-from medi.methods.rs_loss import JointLoss, TwoHeads, make_head
+from medi.methods.pretraining import Pretraining, class_loss, linear, pretrain
+from medi.nn import Network
 from medi.nn.classifier import Classifier
+from medi.nn.context import Context
 from medi.nn.cuda_graph import replayed
 from medi.nn.loop import train
 from medi.nn.schedule import Schedule
@@ -71,7 +73,10 @@ class RS(JointMethod[Classifier]):
         model = Classifier(network, make_head(network.width, known.n_classes, self.hidden, plan.context))
         self.freeze(network)
         if self.supervised is not None:
-            self._learn_known_classes(model, self.supervised, known, plan)
+            identity = self.pretraining.identity(known, plan) | {"code": self.code, "version": self.version}
+            identity |= {"batch": self.supervised_batch, "only_last": self.only_last, "hidden": self.hidden}
+            with class_loss(model, known, self.supervised_batch, plan) as loss:
+                train(model, loss, self.supervised, plan.context, title="last-stage", identity=identity)
         return model
 
     def adapt(self, learnt: Classifier, bag: ObservedBag) -> nn.Module:
@@ -93,8 +98,71 @@ class RS(JointMethod[Classifier]):
             bag.train(model, loss, schedule)
         return model
 
-    def _learn_known_classes(self, model: Classifier, schedule: Schedule, known: ImageSet, plan: Plan) -> None:
-        identity = self.pretraining.identity(known, plan) | {"code": self.code, "version": self.version}
-        identity |= {"batch": self.supervised_batch, "only_last": self.only_last, "hidden": self.hidden}
-        with class_loss(model, known, self.supervised_batch, plan) as loss:
-            train(model, loss, schedule, plan.context, title="last-stage", identity=identity)
+
+class Outputs(NamedTuple):
+    """Features (n, d) and logits (n, known classes) and (n, novel classes)."""
+
+    features: Tensor
+    known: Tensor
+    novel: Tensor
+
+
+def joint_loss(
+    view: Outputs, other: Outputs, labels: Tensor, top: int, consistency: Tensor | float, similar: Tensor | None = None
+) -> Tensor:
+    """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
+
+    Both views are of the same items, the known ones, with labels (known,), first. `similar` (novel, novel) takes the
+    place of rank statistics for the oracle.
+    """
+    known = len(labels)
+    if similar is None:
+        similar = rank_pairs(view.features[known:].detach(), top)
+    p, p_other = view.novel.softmax(-1), other.novel.softmax(-1)
+    agreement = functional.mse_loss(view.known.softmax(-1), other.known.softmax(-1)) + functional.mse_loss(p, p_other)
+    return (
+        functional.cross_entropy(view.known[:known], labels)
+        + two_view_loss(p[known:], p_other[known:], similar)
+        + consistency * agreement
+    )
+
+
+class TwoHeads(nn.Module):
+    """A network with a head for the known classes and one for the novel classes."""
+
+    def __init__(self, network: Network, known: nn.Module, novel: nn.Module) -> None:
+        super().__init__()
+        self.network, self.known, self.novel, self.steps = network, known, novel, StepCount()
+
+    def outputs(self, images: Tensor) -> Outputs:
+        """Features and the logits of both heads for images (n, …), in full precision."""
+        features = self.network(images).relu().float()
+        with torch.autocast(images.device.type, enabled=False):  # two views of an image are to agree to every digit
+            return Outputs(features, self.known(features), self.novel(features))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits (n, k) of the novel classes."""
+        return self.outputs(images).novel
+
+
+class JointLoss(nn.Module):
+    """The loss of a step on the bag as a function of tensors alone, so that it can be recorded."""
+
+    def __init__(self, model: TwoHeads, top: int) -> None:
+        super().__init__()
+        self.model, self.top = model, top
+
+    def forward(self, images: Tensor, labels: Tensor, consistency: Tensor, *similar: Tensor) -> Tensor:
+        """The joint loss of images (2 n, …), floats: one view of all items, then the other."""
+        both = self.model.outputs(images)
+        view, other = (Outputs(*half) for half in zip(*(part.chunk(2) for part in both), strict=True))
+        with torch.autocast(images.device.type, enabled=False):  # logarithms near 0 need every digit
+            return joint_loss(view, other, labels, self.top, consistency, *similar)
+
+
+def make_head(width: int, outputs: int, hidden: int | None, context: Context) -> nn.Module:
+    """A head on features of some width whose weights follow from the seed; linear, or with a hidden layer."""
+    if hidden is None:
+        return linear(width, outputs, context)
+    first = linear(width, hidden, context, stream=2)
+    return nn.Sequential(first, nn.BatchNorm1d(hidden).to(context.device), nn.ReLU(), linear(hidden, outputs, context))

@@ -63,23 +63,11 @@ class UNO(UnifiedMethod):
         """Each view's outputs against the other view's pseudo-labels."""
 
         def targets(cosines: Tensor) -> Tensor:
-            return self.targets(cosines, labels, model.known_classes, told)
+            of_novel = cosines[len(labels) :, model.known_classes :]
+            novel = pseudo_labels(of_novel, self.epsilon, self.rounds) if told is None else told
+            return beside(functional.one_hot(labels, model.known_classes).to(novel.dtype), novel)
 
         return swapped_loss(model.outputs(views)[1], self.temperature, targets)
-
-    def targets(self, cosines: Tensor, labels: Tensor, known_classes: int, told: Tensor | None = None) -> Tensor:
-        """Targets (n, known classes + k) of items, the known ones first.
-
-        Args:
-            cosines: (n, known classes + k) of one view of them.
-            labels: (known,) classes of the known items.
-            known_classes: How many there are.
-            told: (novel, k) targets to use instead of pseudo-labels: for the oracle.
-        """
-        novel = (
-            pseudo_labels(cosines[len(labels) :, known_classes:], self.epsilon, self.rounds) if told is None else told
-        )
-        return beside(functional.one_hot(labels, known_classes).to(novel.dtype), novel)
 
 
 class _Normalise(nn.Module):

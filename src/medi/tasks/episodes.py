@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -47,14 +46,6 @@ class Task:
 def _rows(items: Tensor) -> Tensor:
     way = torch.arange(items.shape[1], device=items.device)
     return way[None, :, None].expand(items.shape).flatten(1)
-
-
-class Sampler(Protocol):
-    """Draws tasks; every sampler (uniform, CATA) is used through this."""
-
-    def sample(self, tasks: int, generator: torch.Generator) -> Task:
-        """Draw a batch of tasks."""
-        ...
 
 
 class UniformSampler:
