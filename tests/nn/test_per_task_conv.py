@@ -60,14 +60,6 @@ def test_every_network_gives_the_same_embedding_either_way(name):
     assert torch.allclose(network(x), expected, rtol=1e-3, atol=1e-4)
 
 
-def test_layers_that_are_no_plain_convolution_are_left_to_torch():
-    for layer in (Conv2d(3, 4, 3, bias=False), Conv2d(3, 4, 3, padding=1), Conv2d(3, 4, 2, bias=False)):
-        x = torch.randn(2, 3, 4, 4)
-        expected = layer(x)
-        batch_over_tasks(layer, 8)
-        assert torch.equal(layer(x), expected)
-
-
 @pytest.mark.parametrize("largest", [0, 4])
 def test_autocast_reaches_both_products(largest):
     layer = Conv2d(3, 4, 3, padding=1, bias=False)

@@ -33,14 +33,10 @@ ASSIGNMENT_TEMPERATURE = 0.1
 def balanced_kmeans(
     points: Tensor, k: int, *, generator: torch.Generator, restarts: int = 4, swaps: int = 30
 ) -> Clusters:
-    """Put points into k clusters whose sizes differ by at most one, at the least within-cluster cost found.
+    """Put points (episodes, n, d) into k clusters, their sizes at most one apart, at the least cost found.
 
-    Args:
-        points: (episodes, n, d) floats.
-        k: number of clusters, at most n.
-        generator: source of every random draw, on the points' device.
-        restarts: independent starts for each episode; the cheapest end is kept.
-        swaps: annealed sweeps over all pairs of clusters; a descent to where no swap improves always follows.
+    Of some restarts the cheapest end is kept. Swaps: annealed sweeps over all pairs of clusters; a descent to where no
+    swap improves always follows.
     """
     check_points(points, k)
     n = points.shape[1]
@@ -57,15 +53,9 @@ def balanced_kmeans(
 
 
 def assign_balanced(cost: Tensor) -> Tensor:
-    """Assign items to clusters at the least total cost, with cluster sizes that differ by at most one.
+    """Assign items to clusters at the least total cost (episodes, n, k), with cluster sizes that differ by at most one.
 
     The Hungarian method with a column for each seat, one episode after the other, on the CPU.
-
-    Args:
-        cost: (episodes, n, k), cost of giving item i to cluster c.
-
-    Returns:
-        (episodes, n) int64.
     """
     _, n, k = cost.shape
     floor = n // k
@@ -89,16 +79,11 @@ def assign_nearly(cost: Tensor) -> Tensor:
 
 
 def sinkhorn(cost: Tensor, *, temperature: float | Tensor, columns: Tensor | None = None, iterations: int) -> Tensor:
-    """Entropic transport plan between items and clusters, computed on logarithms.
+    """Entropic transport plan (..., n, k) between items and clusters, computed on logarithms; its rows sum to 1.
 
-    Args:
-        cost: (..., n, k); infinity forbids a pair.
-        temperature: the entropy's weight in units of cost, a number or (..., 1, 1); the colder, the harder the plan.
-        columns: (..., k) mass of each cluster, equal by default; scaled to that of the items, 1 each.
-        iterations: alternations; the rows come last and are met exactly, the columns in the limit.
-
-    Returns:
-        (..., n, k) plan whose rows sum to 1.
+    Infinite cost forbids a pair. The temperature, a number or (..., 1, 1), is the entropy's weight in units of cost:
+    the colder, the harder the plan. The mass of each cluster, (..., k), is equal by default, and met exactly only in
+    the limit.
     """
     scores = -cost / temperature
     of_rows, of_columns = _potentials(scores, columns, iterations)
@@ -108,8 +93,7 @@ def sinkhorn(cost: Tensor, *, temperature: float | Tensor, columns: Tensor | Non
 def equal_share_offsets(logits: Tensor, *, iterations: int = 200) -> Tensor:
     """What to add to logits (episodes, n, k) so that all clusters have the same share of the items' probability.
 
-    Returns:
-        (episodes, 1, k), with a mean of zero.
+    (episodes, 1, k), with a mean of zero.
     """
     scores = logits.double()  # outputs of a network that is sure of itself differ by hundreds
     _, offsets = _potentials(scores, None, iterations)
@@ -157,10 +141,9 @@ def _search(points: Tensor, k: int, generator: torch.Generator, restarts: int, s
 
 
 def _distances_to_centres(distances: Tensor, labels: Tensor, k: int) -> Tensor:
-    """Squared distances to the means of clusters, from distances (episodes, n, n) and labels (episodes, restarts, n).
+    """Squared distances (episodes, restarts, n, k) to the means of clusters, from those (episodes, n, n) of points.
 
-    Returns:
-        (episodes, restarts, n, k): the mean distance to a cluster's points less half the mean distance among them.
+    That is the mean distance to a cluster's points less half the mean distance among them.
     """
     members = one_hot(labels, k).to(distances.dtype)
     weights = members / members.sum(-2, keepdim=True)
@@ -174,9 +157,6 @@ def _round_to_capacity(scores: Tensor, capacity: Tensor) -> Tensor:
 
     Both sides go by the same scores (episodes, n, k), so the outcome is that of giving out the best free pair again and
     again, in a few rounds instead of n. The capacities (episodes, k) sum to n.
-
-    Returns:
-        (episodes, n) int64.
     """
     labels = torch.empty(scores.shape[:2], dtype=torch.int64, device=scores.device)
     active = torch.arange(len(scores), device=scores.device)

@@ -25,12 +25,9 @@ LEAST_GAIN = 1e-6
 
 
 def free_kmeans(points: Tensor, k: int, *, generator: torch.Generator) -> Clusters:
-    """Put points into k clusters at the least within-cluster cost found.
+    """Put points (episodes, n, d) into k clusters at the least within-cluster cost found.
 
-    Args:
-        points: (episodes, n, d) floats.
-        k: number of clusters, at most n.
-        generator: source of the random starts of k-means, for bags of more than `MOST_POINTS`; others need none.
+    Random draws start k-means, for bags of more than `MOST_POINTS`; others need none.
     """
     check_points(points, k)
     n = points.shape[1]
@@ -42,15 +39,9 @@ def free_kmeans(points: Tensor, k: int, *, generator: torch.Generator) -> Cluste
 
 
 def improve_by_moves(distances: Tensor, labels: Tensor, k: int) -> Tensor:
-    """Move the point that lowers an episode's cost most, again and again until none does.
+    """Move the point that lowers an episode's cost most, again and again until none does; no cluster is emptied.
 
-    Args:
-        distances: (episodes, n, n) squared.
-        labels: (episodes, n), every cluster with a point.
-        k: number of clusters.
-
-    Returns:
-        (episodes, n); every cluster still has a point.
+    Of squared distances (episodes, n, n) and labels (episodes, n).
     """
     labels = labels.clone()
     least_gain = LEAST_GAIN * distances.mean((1, 2))

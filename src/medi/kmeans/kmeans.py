@@ -24,10 +24,8 @@ MOST_ROUNDS = 100
 class Clusters(NamedTuple):
     """A grouping of every episode's points.
 
-    Attributes:
-        labels: (episodes, n) int64, cluster of each point, 0 to k - 1.
-        centres: (episodes, k, d), mean of each cluster; an empty cluster's sits on the episode's first point.
-        cost: (episodes,), sum of squared distances to the own centre.
+    Each point's cluster, (episodes, n) int64; means of clusters, (episodes, k, d), an empty one's on the episode's
+    first point; and the sum of squared distances to them, (episodes,).
     """
 
     labels: Tensor
@@ -36,15 +34,7 @@ class Clusters(NamedTuple):
 
 
 def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """Squared Euclidean distances between two sets of points.
-
-    Args:
-        a: (..., n, d) points.
-        b: (..., k, d) points.
-
-    Returns:
-        (..., n, k), never negative.
-    """
+    """Squared Euclidean distances (..., n, k), never negative, from points (..., n, d) to points (..., k, d)."""
     # |a|² - 2ab + |b|² cancels badly far from the origin; distances do not mind moving both sets to b's mean. (Not to
     # a's: a query's distance to the centres must not depend, even in its last bit, on the other queries.)
     origin = b.mean(-2, keepdim=True)
@@ -55,16 +45,10 @@ def squared_distances(a: Tensor, b: Tensor) -> Tensor:
 
 
 def kmeans(points: Tensor, k: int, *, generator: torch.Generator, restarts: int = 10) -> Clusters:
-    """Lloyd's k-means from k-means++ seeds; the cheapest of several restarts is kept.
+    """Lloyd's k-means of points (episodes, n, d) from k-means++ seeds; the cheapest of several restarts is kept.
 
     A cluster that runs empty is refilled with the point farthest from its own centre, so a cluster can be empty at the
     end only where there are fewer distinct points than clusters.
-
-    Args:
-        points: (episodes, n, d) floats.
-        k: number of clusters, at most n.
-        generator: source of every random draw, on the points' device.
-        restarts: independent starts for each episode.
     """
     check_points(points, k)
     n, d = points.shape[1:]
@@ -75,16 +59,9 @@ def kmeans(points: Tensor, k: int, *, generator: torch.Generator, restarts: int 
 
 
 def plus_plus_seeds(points: Tensor, k: int, *, generator: torch.Generator, restarts: int) -> Tensor:
-    """Draw k-means++ seeds: each next seed with a chance in proportion to its squared distance to the nearest so far.
+    """Draw k-means++ seeds: indices (episodes, restarts, k) of points (episodes, n, d).
 
-    Args:
-        points: (episodes, n, d).
-        k: number of seeds.
-        generator: source of the draws, on the points' device.
-        restarts: independent draws for each episode.
-
-    Returns:
-        (episodes, restarts, k) int64, indices of points.
+    Each next seed has a chance in proportion to its squared distance to the nearest so far.
     """
     episodes, n, _ = points.shape
     chosen = torch.randint(n, (episodes, restarts), generator=generator, device=points.device)
@@ -169,13 +146,8 @@ def _lloyd(points: Tensor, k: int, *, generator: torch.Generator, restarts: int)
 def _farthest(points: Tensor, distances: Tensor, sizes: Tensor) -> Tensor:
     """For the j-th empty cluster of a restart the point that is j-th farthest from its own centre.
 
-    Args:
-        points: (episodes, n, d).
-        distances: (episodes, n, restarts) to the own centre.
-        sizes: (episodes, restarts, k, 1).
-
-    Returns:
-        (episodes, restarts * k, d); rows of clusters that are not empty mean nothing.
+    Of points (episodes, n, d) at distances (episodes, n, restarts) in clusters of sizes (episodes, restarts, k, 1) it
+    gives (episodes, restarts * k, d); rows of clusters that are not empty mean nothing.
     """
     farthest = distances.mT.topk(sizes.shape[2], dim=-1).indices  # (episodes, restarts, k)
     rank = ((sizes == 0).cumsum(2).squeeze(-1) - 1).clamp_min(0)

@@ -13,18 +13,11 @@ PULL, MOVES = 0.5, 3
 
 
 def towards_neighbours(points: Tensor, *, neighbours: int) -> Tensor:
-    """Move every point part of the way to the mean of its nearest neighbours, again and again.
+    """Move every point (episodes, n, d) part of the way to the mean of its nearest neighbours, again and again.
 
     Neighbours are those of the points as they came, so that a group cannot run away; nearer ones weigh more, as
     exp(-squared distance / mean squared distance to a neighbour in the episode). The result is an average of points:
     scale and centre stay.
-
-    Args:
-        points: (episodes, n, d).
-        neighbours: How many; all others where there are fewer.
-
-    Returns:
-        (episodes, n, d).
     """
     if points.ndim != 3 or neighbours < 1:
         raise InputError(

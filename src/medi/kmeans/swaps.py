@@ -22,14 +22,10 @@ MOST_SWEEPS = 100
 class SwapSearch:
     """The search on (episode, restart) states, all in step.
 
-    A state is a seating plan: `seats[s, c]` lists the points in cluster c, with the number n where a seat is empty
-    because the cluster is smaller than the largest. An empty seat is a point without mass: to swap with it is to move.
-    So sizes stay as they are, but may change hands.
-
-    Args:
-        distances: (episodes, n, n) squared distances with a zero diagonal.
-        labels: (episodes, restarts, n) int64, the partitions to start from, no cluster empty.
-        k: number of clusters.
+    It starts from partitions (episodes, restarts, n) without an empty cluster. A state is a seating plan: `seats[s, c]`
+    lists the points in cluster c, with the number n where a seat is empty because the cluster is smaller than the
+    largest. An empty seat is a point without mass: to swap with it is to move. So sizes stay as they are, but may
+    change hands. Distances (episodes, n, n) are squared and have a zero diagonal.
     """
 
     def __init__(self, distances: Tensor, labels: Tensor, k: int) -> None:
@@ -78,14 +74,8 @@ class SwapSearch:
     def _meet(self, seats: Tensor, first_row: Tensor, pairs: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
         """Make the best swap of each pair of clusters, where it changes the cost by less than `limit`.
 
-        Args:
-            seats: (states, k, m).
-            first_row: (states, 1, 1).
-            pairs: (pairs, 2) clusters that meet, each in one pair.
-            limit: (states, pairs) or (states, 1).
-
-        Returns:
-            New seats, and (states, pairs) whether there was a swap.
+        Of seats (states, k, m), where each cluster is in one of the pairs (pairs, 2); `limit` is (states, pairs) or
+        (states, 1). Gives new seats, and (states, pairs) whether there was a swap.
         """
         m = seats.shape[-1]
         points = seats.index_select(1, pairs.flatten()).view(len(seats), len(pairs), 2 * m)
@@ -102,16 +92,11 @@ class SwapSearch:
 
 
 def _change_by_swap(distances: Tensor, real: Tensor | None) -> Tensor:
-    """Change of the within-cluster cost by each swap between two clusters of m seats.
+    """Change (..., m, m) of the within-cluster cost by each swap between two clusters of m seats.
 
     The cost of a cluster is the sum of the squared distances between its points (each pair once) over its size.
-
-    Args:
-        distances: (..., 2m, 2m) between the points of the one cluster and then the other.
-        real: (..., 2m) False for empty seats, None where there are none.
-
-    Returns:
-        (..., m, m), infinite where a swap would alter the sizes other than by exchanging them.
+    Distances (..., 2m, 2m) are between the points of the one cluster and then the other; `real` (..., 2m) is False for
+    empty seats, None where there are none. Infinite where a swap would alter the sizes other than by exchanging them.
     """
     m = distances.shape[-1] // 2
     sides = torch.eye(2, dtype=distances.dtype, device=distances.device).repeat_interleave(m, 0)

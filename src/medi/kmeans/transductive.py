@@ -12,12 +12,7 @@ from medi.kmeans.kmeans import episodes_at_once, squared_distances
 
 
 class Refined(NamedTuple):
-    """What `refine` found.
-
-    Attributes:
-        centres: (episodes, k, d).
-        plan: (episodes, n, k), probability of each cluster for each item; rows sum to 1.
-    """
+    """Centres (episodes, k, d), and the probability of each cluster for each item, (episodes, n, k)."""
 
     centres: Tensor
     plan: Tensor
@@ -33,16 +28,10 @@ SINKHORN_ITERATIONS = 5
 
 
 def refine(centres: Tensor, points: Tensor, *, balanced: bool) -> Refined:
-    """Share the items out among the centres and move each centre part-way to the mean of its share, again and again.
+    """Share items (episodes, n, d) out among centres and move each part-way to the mean of its share, again and again.
 
-    Args:
-        centres: (episodes, k, d) to start from, such as those of clustered observations.
-        points: (episodes, n, d), every item in sight.
-        balanced: share out by Sinkhorn so that every cluster gets n / k items. Helps where it is true and costs dearly
-            where it is not; False gives each item a softmax of its own.
-
-    Returns:
-        The final centres, and the plan that belongs to them.
+    Balanced: shared out by Sinkhorn so that every cluster gets n / k items. That helps where it is true and costs
+    dearly where it is not; otherwise each item has a softmax of its own. The plan belongs to the final centres.
     """
     n, d = points.shape[1:]
     size = episodes_at_once(n * (d + 8 * centres.shape[1]) * points.element_size(), points.device)

@@ -136,15 +136,7 @@ class ObservedBag:
 
 @dataclass(frozen=True)
 class Bags:
-    """A batch of bags to train on.
-
-    Attributes:
-        encoded: (m, …) the pool's items.
-        items: (episodes, n) indices of each bag's observations.
-        k: Number of classes.
-        seeds: One for each bag.
-        equal_sizes: Every class has equally many observations, and that is to be used.
-    """
+    """A batch of bags to train on: indices (episodes, n) of a pool's encoded items (m, …), and a seed for each bag."""
 
     encoded: Tensor
     items: Tensor
@@ -185,14 +177,7 @@ class BagMethod(Method, Generic[LearntModule]):
 
 
 class BagLearner(Learner):
-    """Trains a network for every bag.
-
-    Args:
-        method: How.
-        learnt: What it learnt from the known classes.
-        known: Those.
-        plan: Where bags are trained on, who watches, and what leaves the class of an image alone.
-    """
+    """Trains a network for every bag."""
 
     def __init__(self, method: BagMethod[LearntModule], learnt: LearntModule, known: ImageSet, plan: Plan) -> None:
         self.method, self.learnt, self.known = method, learnt, known

@@ -18,6 +18,7 @@ from medi.core.errors import InputError
 from medi.data.augment import to_float
 from medi.data.facts import Augmentation, Facts
 from medi.data.imageset import ImageSet
+from medi.kmeans.swaps import rank_in_cluster
 from medi.nn import Network, build_for, seeded
 from medi.nn.across_ranks import copy_from_first
 from medi.nn.context import Context
@@ -102,24 +103,17 @@ def _layer(inputs: int, outputs: int, dropout: float) -> tuple[nn.Module, ...]:
 
 
 def overlap(weights: list[Tensor]) -> Tensor:
-    """Mean absolute entry of W_i W_j^T over unordered pairs of heads: Eq. 1's term, free of a head's width and of M.
+    """Mean absolute entry of W_i W_j^T over pairs of heads' first layers (hidden, width): Eq. 1's term.
 
-    Args:
-        weights: A (hidden, width) matrix for each head, a weight vector a row.
+    It depends neither on the width of a head nor on how many there are.
     """
     return torch.stack([(a @ b.mT).abs().mean() for a, b in combinations(weights, 2)]).mean()
 
 
 def view_loss(logits: Tensor, labels: Tensor, weights: list[Tensor], config: ViewsConfig) -> Tensor:
-    """Eq. 1: mean cross-entropy over heads plus the weighted overlap of their first layers.
+    """Eq. 1: mean cross-entropy over heads, of logits (n, M, classes), plus the weighted overlap of their first layers.
 
     With `config.specialise` a part of the mean is replaced by the least entropy of any head.
-
-    Args:
-        logits: (n, M, classes).
-        labels: (n,) int64.
-        weights: The heads' first layers.
-        config: The weights of the terms.
     """
     n, heads = logits.shape[:2]
     flat = functional.cross_entropy(logits.float().flatten(0, 1), labels.repeat_interleave(heads), reduction="none")
@@ -177,11 +171,8 @@ def _split(known: ImageSet, context: Context) -> tuple[Tensor, Tensor]:
     """Indices of held-out and of training images; every class keeps an image to train on."""
     order = torch.randperm(len(known), generator=context.generator(stream=3), device=context.device)
     labels = known.labels[order]
-    # Place of each image among those of its class, in random order.
-    by_class = labels.argsort(stable=True)
-    counts = torch.bincount(labels, minlength=known.n_classes)
-    starts = counts.cumsum(0) - counts
-    place_in_class = torch.empty_like(order)
-    place_in_class[by_class] = torch.arange(len(order), device=order.device) - starts[labels[by_class]]
-    chosen = place_in_class < (counts * HELD_OUT_IMAGES).ceil().clamp(max=counts - 1)[labels]
+    counts, by_class = torch.bincount(labels, minlength=known.n_classes), labels.argsort(stable=True)
+    places = torch.empty_like(order)  # of each image among those of its class
+    places[by_class] = rank_in_cluster(labels[by_class][None], known.n_classes)[0]
+    chosen = places < (counts * HELD_OUT_IMAGES).ceil().clamp(max=counts - 1)[labels]
     return order[chosen], order[~chosen]

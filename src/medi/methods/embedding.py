@@ -51,14 +51,10 @@ class GroupingConfig:
 
 
 class CentreClustering(Clustering):
-    """Clusters that are points in an embedding.
+    """Clusters that are points (episodes, k, d) in an embedding.
 
-    Args:
-        grouping: How items are prepared and refined.
-        bag: (episodes, n, d) prepared points of the bag.
-        labels: (episodes, n) cluster of each.
-        centres: (episodes, k, d).
-        temperature: Squared distance that makes a class e times less likely.
+    The points of the bag are prepared, (episodes, n, d). Temperature: the squared distance that makes a class e times
+    less likely.
     """
 
     def __init__(
@@ -118,14 +114,7 @@ def prepare(points: Tensor, grouping: GroupingConfig) -> Tensor:
 
 
 class EmbeddingLearner(Learner):
-    """Clusters what an embedding makes of images.
-
-    Args:
-        method: How points become clusters.
-        embedding: (n, …) images to (n, d) float32 points, in batches of its own choosing.
-        known: The known classes; they calibrate the confidence.
-        plan: Size of the tasks to come.
-    """
+    """Clusters what an embedding makes of images; known classes calibrate its confidence."""
 
     def __init__(self, method: EmbeddingMethod, embedding: Embedding, known: ImageSet, plan: Plan) -> None:
         self.method, self.grouping = method, method.grouping

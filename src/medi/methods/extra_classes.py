@@ -18,10 +18,8 @@ MOST_SPLICED = 20
 def with_extra_classes(known: ImageSet, extra: ExtraClasses) -> ImageSet:
     """The known classes and what is made of them as further classes.
 
-    Args:
-        known: The known classes.
-        extra: none; turned: each by 90, 180 and 270 degrees; spliced: the upper half of one class on the lower half of
-            another, for every ordered pair, and all of them turned.
+    Turned: each by 90, 180 and 270 degrees. Spliced: the upper half of one class on the lower half of another, for
+    every ordered pair, and all of them turned.
     """
     match extra:
         case "none":

@@ -64,14 +64,10 @@ class Clusterer(nn.Module):
 def respond(
     model: nn.Module, parameters: Parameters, items: Tensor, *, leading: int | None = None, precision: str = "float32"
 ) -> tuple[Tensor, Tensor]:
-    """Embeddings (tasks, n, width) and logits (tasks, n, clusters) of each task's items under its own parameters.
+    """Embeddings (tasks, n, width) and logits (tasks, n, clusters) of each task's items (tasks, n, …), floats.
 
-    Args:
-        model: A `Clusterer`, whose own parameters are not used.
-        parameters: (tasks, …) each.
-        items: (tasks, n, …), floats.
-        leading: Normalise by the first so many items of a task alone; None for all of them.
-        precision: Of activations; results are as precise as the parameters.
+    Each task has parameters (tasks, …) of its own, the model none; results are as precise as these. Items are
+    normalised by the first `leading` of a task alone, or by all of them.
     """
 
     def one(parameters: Parameters, items: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,16 +86,10 @@ def respond(
 def adapt(
     model: nn.Module, start: Parameters, observations: Tensor, inner: InnerSteps, similar: Tensor | None = None
 ) -> Parameters:
-    """Each task's parameters (tasks, …) after the inner steps on its observations (tasks, n, …).
+    """Each task's parameters (tasks, …) after the inner steps on its observations (tasks, n, …), floats.
 
-    They can be differentiated with respect to the start where that requires gradients.
-
-    Args:
-        model: A `Clusterer`, whose own parameters are not used.
-        start: Where the steps start, the same for all tasks.
-        observations: Items of each task, floats.
-        inner: Number and size of the steps.
-        similar: (tasks, n, n) pair labels to use instead of rank statistics: for the oracle and for tests.
+    All tasks start alike, and where the start requires gradients, they reach it; the model's own parameters are not
+    used. Pair labels `similar` (tasks, n, n) take the place of rank statistics, for the oracle and for tests.
     """
     names = list(start)
     second_order = torch.is_grad_enabled() and any(value.requires_grad for value in start.values())

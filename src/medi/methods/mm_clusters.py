@@ -20,13 +20,9 @@ MOST_AT_ONCE = 2000
 
 @dataclass(frozen=True)
 class AdaptedNetwork:
-    """A network adapted to each of some bags.
+    """A network adapted to each of some bags: their parameters, (episodes, …) each, and the bags (episodes, n, …).
 
-    Attributes:
-        model: The network.
-        parameters: Its parameters for each bag, (episodes, …) each.
-        observations: (episodes, n, …) the bags, whose statistics normalise whatever is asked.
-        precision: Of activations.
+    The statistics of its bag normalise whatever is asked.
     """
 
     model: Clusterer

@@ -40,14 +40,7 @@ REFERENCE_ITEMS = 256
 
 
 class MMLearner(Learner):
-    """Adapts to each bag by the inner steps it was trained for.
-
-    Args:
-        method: The steps, what is read off, and how.
-        model: The network.
-        plan: Number and sizes of the classes to come.
-        known: The known classes.
-    """
+    """Adapts to each bag by the inner steps it was trained for."""
 
     def __init__(self, method: MM, model: Clusterer, plan: Plan, known: ImageSet) -> None:
         self.model, self.plan = model, plan
@@ -156,12 +149,7 @@ def _of_all(clustering: Clustering, encoded: Tensor, bag: Tensor) -> Clustering:
 
 
 class ReferenceEmbedding(Embedding):
-    """What a network whose batches normalise themselves makes of an item beside a fixed batch of known items.
-
-    Attributes:
-        network: Before any inner step, on a device.
-        reference: (n, …), the items whose statistics normalise all others.
-    """
+    """What a network whose batches normalise themselves makes of an item beside a fixed batch (n, …) of known items."""
 
     kind = "reference"
 

@@ -10,14 +10,10 @@ from medi.methods.base import Assignment, Clustering
 
 
 class OutputClustering(Clustering):
-    """Clusters read off logits.
+    """Clusters read off the logits (episodes, n, k) of a bag.
 
     Where every class has equally many observations, these are shared out equally, and items that are asked about get
     `even_prior`.
-
-    Args:
-        logits: (episodes, n, k) of the bag.
-        equal_sizes: Every class has equally many items in the bag.
     """
 
     def __init__(self, logits: Tensor, *, equal_sizes: bool) -> None:

@@ -29,14 +29,8 @@ def label_pairs(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def likelihood_loss(logits: Tensor, similar: Tensor) -> Tensor:
     """Eq. 3 of the paper, MCL's loss: binary cross-entropy of p_i . p_j over all ordered pairs, i = j included.
 
-    A single cluster tells nothing apart: it costs nothing.
-
-    Args:
-        logits: (…, n, clusters).
-        similar: (…, n, n) of ones and zeros.
-
-    Returns:
-        The mean over pairs, (…).
+    Of logits (…, n, clusters) and pair labels (…, n, n), ones and zeros, the mean over pairs, (…). A single cluster
+    tells nothing apart: it costs nothing.
     """
     if logits.shape[-1] == 1:
         return 0 * logits.sum((-2, -1))
@@ -64,11 +58,7 @@ def pair_log_probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
 def divergence_loss(logits: Tensor, similar: Tensor) -> Tensor:
     """KCL's loss: mean over ordered pairs of D = KL(p_i || p_j) where similar and max(0, 2 - D) where not.
 
-    p_i takes no gradient.
-
-    Args:
-        logits: (n, k).
-        similar: (n, n) of ones and zeros.
+    Of logits (n, k) and pair labels (n, n), ones and zeros; p_i takes no gradient.
     """
     log_p = logits.log_softmax(-1)
     fixed = log_p.detach()
@@ -78,13 +68,7 @@ def divergence_loss(logits: Tensor, similar: Tensor) -> Tensor:
 
 
 def two_view_loss(p: Tensor, other: Tensor, similar: Tensor) -> Tensor:
-    """RS's loss: binary cross-entropy of p_i . p'_j over all ordered pairs of items in two views.
-
-    Args:
-        p: (n, k) probabilities of one view.
-        other: (n, k) probabilities of another view.
-        similar: (n, n) of ones and zeros.
-    """
+    """RS's loss: binary cross-entropy of p_i . p'_j, of two views' probabilities (n, k), over all ordered pairs."""
     together = (p @ other.mT).clamp(max=1)  # it may round up
     # Added, as published: a clamp would take the gradient away from pairs that are all but certain, and wrong.
     return -(similar * (together + EPS).log() + (1 - similar) * (1 - together + EPS).log()).mean()

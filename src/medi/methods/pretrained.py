@@ -19,7 +19,7 @@ from medi.data.imageset import ImageSet
 from medi.methods.bag_training import BagMethod, BagStage, LearntModule, ObservedBag, sgd_stage
 from medi.methods.base import Plan
 from medi.methods.pretraining import Pretraining
-from medi.nn import Network, freeze_all_but_last_stage
+from medi.nn import Network, last_stage
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,9 @@ class PretrainedMethod(BagMethod[LearntModule], Generic[LearntModule]):
 
 
 class StepItems(NamedTuple):
-    """What a step of a `JointMethod` sees.
+    """What a step of a `JointMethod` sees: two views (2 n, …) of all items, the known ones first, with their labels.
 
-    Attributes:
-        views: (2 n, …), floats: one view of all items, the known ones first, then the other view.
-        labels: (known,) classes of the known items.
-        novel: Which of the bag's items the others are.
+    `novel` has the places of the others in the bag.
     """
 
     views: Tensor
@@ -70,7 +67,8 @@ class JointMethod(PretrainedMethod[LearntModule], Generic[LearntModule]):
     def freeze(self, network: Network) -> None:
         """Freeze what is not to learn after pretraining."""
         if self.only_last:
-            freeze_all_but_last_stage(network)
+            network.requires_grad_(False)
+            last_stage(network).requires_grad_(True)
 
     def items_of(self, bag: ObservedBag) -> Callable[[torch.Generator], StepItems]:
         """Draws the known and novel items of a step, of both kinds enough for pairs."""

@@ -19,13 +19,9 @@ Distance = Literal["squared", "euclidean"]
 
 
 def prototype_loss(support: Tensor, query: Tensor, distance: Distance = "squared", temperature: float = 1.0) -> Tensor:
-    """Mean cross-entropy of queries against class means (the paper's loss of MP).
+    """Mean cross-entropy of queries (tasks, way, queries, d) against class means (the paper's loss of MP).
 
-    Args:
-        support: (tasks, way, observations, d) embeddings.
-        query: (tasks, way, queries, d) embeddings.
-        distance: squared or plain Euclidean.
-        temperature: What distances are divided by.
+    The means are those of embedded observations (tasks, way, observations, d); temperature divides distances.
     """
     way, queries = query.shape[1:3]
     wide = torch.promote_types(query.dtype, torch.float32)  # half precision is too coarse for differences of squares

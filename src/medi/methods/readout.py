@@ -62,14 +62,7 @@ class Readout:
 
 
 class ReadoutEmbedding(Embedding):
-    """Items to points by several networks, block beside block; known images have a mean squared length of 1 in each.
-
-    Attributes:
-        networks: Trained, on a device.
-        readout: What is read.
-        blocks: How each block of features becomes a block of the point.
-        precision: Of the networks.
-    """
+    """Items to points by several networks, block beside block; known images have a mean squared length of 1 in each."""
 
     kind = "readout"
 
@@ -159,12 +152,9 @@ class ReadoutEmbedding(Embedding):
 
 @dataclass(frozen=True)
 class ReadoutBlock:
-    """Whitening, weights, centre and scale of one block.
+    """Whitening and weights (d, d), centre (1, d) and scale () of one block.
 
-    Attributes:
-        matrix: (d, d), whitening and weights.
-        centre: (1, d), mean of known features after that.
-        scale: (), makes their mean squared length 1.
+    Known features then have a mean squared length of 1.
     """
 
     matrix: Tensor

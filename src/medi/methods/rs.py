@@ -112,8 +112,7 @@ def joint_loss(
 ) -> Tensor:
     """Cross-entropy of the known items, pairs of the novel ones, and agreement of both views on both heads.
 
-    Both views are of the same items, the known ones, with labels (known,), first. `similar` (novel, novel) takes the
-    place of rank statistics for the oracle.
+    Known items, with labels (known,), come first. `similar` (novel, novel) replaces rank statistics, for the oracle.
     """
     known = len(labels)
     if similar is None:

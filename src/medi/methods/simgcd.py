@@ -100,13 +100,9 @@ class SimGCD(UnifiedMethod):
 
 
 def targets(logits: Tensor, known: int, known_classes: int, told: Tensor | None = None) -> Tensor:
-    """The teacher's softmax over the classes that an item may be of: (n, known classes + k).
+    """The teacher's softmax over the classes that an item may be of: (n, known classes + k), the known items first.
 
-    Args:
-        logits: (n, known classes + k), sharper than the student's; the known items come first.
-        known: How many items are known.
-        known_classes: How many classes are.
-        told: (novel, k) targets of the novel items instead of the teacher's: for the oracle.
+    `told` (novel, k) takes its place for the novel items of the oracle.
     """
     novel = logits[known:, known_classes:].softmax(-1) if told is None else told
     return beside(logits[:known, :known_classes].softmax(-1), novel)
@@ -119,12 +115,9 @@ def mean_entropy(logits: Tensor) -> Tensor:
 
 
 def contrastive_loss(points: Tensor, labels: Tensor, temperature: float) -> Tensor:
-    """The supervised contrastive loss: each item should be more like items of its own label than like others.
+    """The supervised contrastive loss: each point (n, d) should be more like those of its own label than like others.
 
-    Args:
-        points: (n, d) of length 1.
-        labels: (n,) each of which occurs at least twice.
-        temperature: Cosines are divided by this.
+    Points are of length 1, and each label occurs at least twice.
     """
     itself = torch.eye(len(points), dtype=torch.bool, device=points.device)
     logs = (points @ points.mT / temperature).masked_fill(itself, -torch.inf).log_softmax(-1)

@@ -42,12 +42,7 @@ PROJECTOR_INPUTS = 128
 class MethodTeacher:
     """A method with the settings of one discovery; `medi.discover.config.Teacher` says what its functions do.
 
-    Args:
-        method: A name in `METHODS`, or `path/to/file.py:Name`.
-        network: What it trains on images; vectors always take `mlp`.
-        preset: Its named settings; None for "cpu" on a CPU, and `default` otherwise.
-        sampler: How training tasks are drawn, where it trains on tasks.
-        augmentation: Changes of an image that leave its class alone.
+    Vectors are always taught to an `mlp`; without a preset it is "cpu" on a CPU, and `default` otherwise.
     """
 
     def __init__(self, method: str, network: str, preset: str | None, sampler: str, augmentation: Augmentation) -> None:

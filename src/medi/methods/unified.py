@@ -52,14 +52,9 @@ class Prototypes(nn.Module):
 
 
 class Unified(nn.Module):
-    """A network with prototypes of the known classes and a head for the novel ones.
+    """A network with prototypes of the known classes and a head for the novel ones, from features to cosines.
 
-    Args:
-        network: Its own copy.
-        known: From features (n, width) to cosines (n, known classes).
-        novel: From features to cosines (n, k).
-        temperature: By which cosines are divided in the softmax.
-        project: From features to the points of a contrastive loss, where there is one.
+    `project` makes the points of a contrastive loss, where there is one.
     """
 
     def __init__(
@@ -159,10 +154,7 @@ class UnifiedMethod(JointMethod[KnownClasses]):
 def swapped_loss(cosines: Tensor, temperature: float, targets: Callable[[Tensor], Tensor]) -> Tensor:
     """Mean cross-entropy of either view's softmax against targets made of the other view, which gets no gradient.
 
-    Args:
-        cosines: (2 n, known classes + k) of one view of n items, the known ones first, then of the other.
-        temperature: Cosines are divided by this in the softmax.
-        targets: From a view's cosines (n, known classes + k) to the targets of its items, alike.
+    Cosines (2 n, known classes + k) are of one view of n items, the known ones first, then of the other.
     """
     views = cosines.chunk(2)
     losses = [

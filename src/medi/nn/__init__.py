@@ -26,7 +26,6 @@ __all__ = [
     "build",
     "build_for",
     "forward_together",
-    "freeze_all_but_last_stage",
     "last_stage",
     "place",
     "rebuild",
@@ -77,7 +76,10 @@ def build(
     seed: int = 0,
     **options: Any,
 ) -> Network:
-    """Build a network on the CPU; the same seed gives the same weights and leaves the global generators alone.
+    """Build a network on the CPU that embeds items (n, *shape) as (n, width).
+
+    The same seed gives the same weights and leaves the global generators alone. Images are floats as
+    `medi.data.augment.to_float` gives.
 
     Args:
         name: A name in `NETWORKS`.
@@ -86,9 +88,6 @@ def build(
         norm: "running" for ordinary training, "batch" for statistics of the batch in every mode.
         seed: Seed of the weights.
         **options: The network's own, such as `hidden` of the MLP.
-
-    Returns:
-        A network that embeds items (n, *shape) as (n, width). Images are floats as `medi.data.augment.to_float` gives.
     """
     refuse_unknown("network", name, NETWORKS)
     body = NETWORKS[name]
@@ -115,9 +114,7 @@ def rebuild(blueprint: Mapping[str, Any]) -> Network:
 def seeded(seed: int, stream: int = 0) -> Iterator[None]:
     """Layers made inside are on the CPU and follow from the seed; the global generators are left alone.
 
-    Args:
-        seed: The run's.
-        stream: 0 for a network's body; another for what is put on top of it, which would have the same weights else.
+    Stream 0 is for a network's body; another for what is put on top of it, which would have the same weights else.
     """
     # Seeding the CPU's generator alone: torch.manual_seed would reset those of the GPUs as well.
     with torch.device("cpu"), torch.random.fork_rng(devices=[]):
@@ -136,12 +133,6 @@ def last_stage(network: Network) -> nn.Module:
             return network.body.layers[-len(STAGES[-1]) * 3 - 1 :]  # convolution, norm and ReLU each, and a pooling
         case MLP():
             return network.body.layers[-3:]
-
-
-def freeze_all_but_last_stage(network: Network) -> None:
-    """Let only the last stage of a network learn from now on."""
-    network.requires_grad_(False)
-    last_stage(network).requires_grad_(True)
 
 
 def place(network: Network, device: torch.device) -> Network:

@@ -11,15 +11,7 @@ from medi.nn.per_task_conv import Conv2d
 
 
 class Conv4(nn.Module):
-    """Four blocks of 3x3 convolution to 64 channels, norm, ReLU and 2x2 max-pooling.
-
-    Attributes:
-        widths: Channels after each block.
-
-    Args:
-        shape: An item's shape, (c, h, w).
-        norm: Where the statistics of the norm layers come from.
-    """
+    """Four blocks of 3x3 convolution to 64 channels, norm, ReLU and 2x2 max-pooling."""
 
     smallest: ClassVar[int | None] = 16
     widths: ClassVar[tuple[int, ...]] = (64, 64, 64, 64)

@@ -57,12 +57,8 @@ class Embedding(ABC):
 class NetworkEmbedding(Embedding):
     """What a network makes of items.
 
-    The network is in evaluation mode: what it normalises with was learnt from known classes, never from other items
-    of the same call.
-
-    Attributes:
-        network: The network, on a device.
-        precision: Of its activations.
+    The network is in evaluation mode: what it normalises with was learnt from known classes, never from other items of
+    the same call.
     """
 
     kind = "network"

@@ -13,13 +13,7 @@ from medi.nn.norm import Norm, normalisation
 
 
 class MLP(nn.Module):
-    """Linear layers, each with norm and ReLU.
-
-    Args:
-        shape: An item's shape, (d,); images (c, h, w) are flattened.
-        norm: Where the statistics of the norm layers come from.
-        hidden: Sizes of the layers; the last is the size of the embedding.
-    """
+    """Linear layers of sizes `hidden`, each with norm and ReLU; images (c, h, w) are flattened."""
 
     smallest: ClassVar[int | None] = None
 

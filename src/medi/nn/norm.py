@@ -41,13 +41,7 @@ class BatchStatisticsNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
-        if self.leading is not None and len(x) < self.leading:
-            raise InputError(
-                f"statistics are to come from the first {self.leading} items, but the batch has {len(x)}: "
-                "put observations and queries into one batch, observations first."
-            )
-        reference = x if self.leading is None else x[: self.leading]
-        mean, variance = _Moments.apply(reference, (0, *range(2, x.ndim)))  # type: ignore[no-untyped-call]
+        mean, variance = _Moments.apply(x[: self.leading], (0, *range(2, x.ndim)))  # type: ignore[no-untyped-call]
         per_channel = (-1,) + (1,) * (x.ndim - 2)
         # One multiply-add over the batch: second-order gradients keep every intermediate, so memory is what counts.
         scale = self.weight.view(per_channel) * torch.rsqrt(variance + self.eps)
@@ -90,20 +84,9 @@ class _Moments(torch.autograd.Function):
 def statistics_from(module: nn.Module, leading: int) -> Iterator[None]:
     """Inside the context, the first `leading` items of a batch alone define its statistics.
 
-    Put a task's observations first and its queries after them: queries are then normalised as the observations were
-    and cannot see one another. Works through `functional_call`, `grad` and `vmap`, where a batch is one task's.
-
-    Args:
-        module: A network; all its `BatchStatisticsNorm` layers are set, and set back afterwards.
-        leading: Number of items, at least 1.
+    Put a task's observations first and its queries after them: queries are then normalised as the observations were and
+    cannot see one another. Works through `functional_call`, `grad` and `vmap`, where a batch is one task's.
     """
-    if leading < 1:
-        raise InputError(f"statistics cannot come from {leading} items: give at least 1.")
-    if any(isinstance(layer, _BatchNorm) and layer.training for layer in module.modules()):
-        raise InputError(
-            "an nn.BatchNorm layer in training mode would mix all items of the batch: "
-            "call .eval() first, or build the network with norm='batch'."
-        )
     layers = [layer for layer in module.modules() if isinstance(layer, BatchStatisticsNorm)]
     before = [layer.leading for layer in layers]
     try:
@@ -191,12 +174,9 @@ class RunningNorm2d(_RunningNorm, nn.BatchNorm2d):
 
 
 def forward_together(network: nn.Module, mine: Tensor, items: int) -> Tensor:
-    """What a network makes of a batch of which every rank has a part: (items, …), as if one process had it all.
+    """What a network makes of a batch of so many items as if one process had it all: (items, …).
 
-    Args:
-        network: The same on every rank.
-        mine: This rank's part of the batch, `ranks.part(items)` of it.
-        items: Size of the whole batch.
+    Every rank has the same network, and its own `ranks.part(items)` of the batch.
     """
     if ranks.count() == 1:
         outputs: Tensor = network(mine)

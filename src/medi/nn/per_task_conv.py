@@ -19,11 +19,10 @@ FEW_CHANNELS = 4
 
 
 class Conv2d(nn.Conv2d):
-    """A convolution that can have weights for each task.
+    """A convolution of an odd kernel, padding of half its size and no bias, that can have weights for each task.
 
     Attributes:
-        per_task: Whether to use the products of this module. Only with an odd kernel, padding of half its size and no
-            bias. Set it with `batch_over_tasks`.
+        per_task: Whether to use the products of this module. Set it with `batch_over_tasks`.
         matmul_side: Images up to this side are convolved by a matrix product; so are, unless it is 0, images of a few
             channels, whose columns are small.
     """
@@ -33,7 +32,7 @@ class Conv2d(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve (n, c, h, w)."""
-        if not self.per_task or not self._plain():
+        if not self.per_task:
             return super().forward(x)
         weight = self.weight
         if torch.is_autocast_enabled(x.device.type):  # which knows torch's own functions only
@@ -50,10 +49,6 @@ class Conv2d(nn.Conv2d):
             return result
         # A stride keeps every other place of the whole result: more products, but each order is still one call.
         return result[..., ::down, ::across]
-
-    def _plain(self) -> bool:
-        (k, other), same = self.kernel_size, (self.kernel_size[0] // 2,) * 2
-        return k == other and k % 2 == 1 and self.padding == same and self.bias is None
 
 
 def batch_over_tasks(module: nn.Module, matmul_side: int = 0, *, on: bool = True) -> None:

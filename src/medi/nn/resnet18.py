@@ -56,16 +56,7 @@ class _NewChannels(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels.
-
-    Attributes:
-        widths: Channels of each stage.
-        block: What a stage consists of.
-
-    Args:
-        shape: An item's shape, (c, h, w).
-        norm: Where the statistics of the norm layers come from.
-    """
+    """A stem and four stages of two residual blocks: 64, 128, 256 and 512 channels."""
 
     smallest: ClassVar[int | None] = 8
     widths: ClassVar[tuple[int, ...]] = (64, 128, 256, 512)

@@ -14,12 +14,7 @@ STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 
 
 class VGG16(nn.Module):
-    """Thirteen 3x3 convolutions with norm and ReLU, in five stages that each halve the image.
-
-    Args:
-        shape: An item's shape, (c, h, w).
-        norm: Where the statistics of the norm layers come from.
-    """
+    """Thirteen 3x3 convolutions with norm and ReLU, in five stages that each halve the image."""
 
     smallest: ClassVar[int | None] = 32
 
