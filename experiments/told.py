@@ -18,7 +18,8 @@ from common import Parser, Table, markdown, run
 from torch import Tensor
 
 from medi.bench.choose import hold_out, splits_of
-from medi.bench.questions import Asked, draw_tasks
+from medi.bench.grid import Run
+from medi.bench.questions import draw_tasks
 from medi.core.files import append_to_journal, make_folder, read_journal
 from medi.core.progress import Silent
 from medi.data.benchmarks import Benchmark, load
@@ -58,7 +59,8 @@ def measure(benchmark: Benchmark, method: str, split: int, context: Context, bag
     way = min(benchmark.facts.way, known.novel.n_classes)
     settings = resolve(METHODS[method], "cpu", name, changes=PERCEPTRON)
     learner = settings.fit(known.known, Plan.of(known, OBSERVATIONS, way=way, context=context))
-    (asked,) = draw_tasks(known, Asked(way, OBSERVATIONS, "episode", context.seed), bags)
+    of = Run(name, method, "cpu", None, way, OBSERVATIONS, "honest", "episode", context.seed)
+    (asked,) = draw_tasks(known, of, bags)
     found = learner.discover(asked.images, asked.bag, way, context.generator())
     assert isinstance(found, BagClustering)
     observed, later = (found.logits(asked.images, items) for items in (asked.bag, asked.query))

@@ -13,7 +13,7 @@ from typing import Any
 
 from medi.bench.candidates import FROM
 from medi.bench.grid import ALL, Run
-from medi.bench.published import best_published, published, published_by_authors
+from medi.bench.published import look_up, published
 from medi.bench.rows import scored
 from medi.bench.run import settings_of
 from medi.bench.tables import Line, summarise
@@ -183,7 +183,7 @@ def abundant(rows: Rows) -> str:
         for title, line in found.items():
             ours[title] = spread(line) + " †" * (line.run.config == BEFORE or line.run in of_before)
             of_paper[title] = papers(line)
-            of_authors[title] = value.percent() if (value := published_by_authors(dataset, line.run.method)) else ""
+            of_authors[title] = value.percent() if (value := look_up("authors", dataset, line.run.method)) else ""
         head = {"set": BENCHMARKS[dataset].title, "chance": chance(*found.values())}
         for name, cells in {"us": ours, "paper": of_paper, "authors": of_authors}.items():
             if any(cells.values()):
@@ -342,5 +342,9 @@ def papers(line: Line | None) -> str:
 def papers_best(*lines: Line | None) -> str:
     """The most that the paper reports for the setting of these lines, by any of its methods."""
     run = next((line.run for line in lines if line), None)
-    value = best_published(run.dataset, run.way, int(run.observations)) if run else None
+    row = f"{run.dataset}/{run.way}-way/{run.observations}-obs" if run else ""
+    of_paper = (
+        look_up("ablation", row, f"{method}{which}") for method in ("mm", "mp") for which in ("", "_without_cata")
+    )
+    value = max(filter(None, of_paper), key=lambda one: one.mean, default=None)
     return value.percent() if value else ""

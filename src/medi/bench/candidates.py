@@ -16,12 +16,9 @@ from medi.presets import DEFAULT
 
 
 class NamedSettings(NamedTuple):
-    """What a run's `config` stands for.
+    """What a run's `config` stands for: a preset's name or a candidate's, and what differs from it.
 
-    Attributes:
-        name: A preset's, or a candidate's.
-        changes: What differs from the preset.
-        source: Where the changes are from: errors begin with it.
+    `source` says where the changes are from: errors begin with it.
     """
 
     name: str

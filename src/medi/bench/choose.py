@@ -82,11 +82,8 @@ def try_candidates(
 ) -> list[CandidateScore]:
     """Score each run's settings on every split; a line of `choices.jsonl` for each, nothing done twice.
 
-    Args:
-        runs: The candidates.
-        setup: Where and how.
-        splits: Try so many of the splits, at even distances; None for every one.
-        held_out: Classes, or families of them, that play novel in a split; None for a fifth.
+    So many `splits` are tried, at even distances; so many classes, or families of them, play novel in each: None for a
+    fifth.
     """
     setup.refuse_used_folder()
     names = dict.fromkeys(run.dataset for run in runs)

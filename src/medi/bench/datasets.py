@@ -51,13 +51,9 @@ def facts_for(name: str) -> Facts:
 def load_dataset(
     name: str, as_people_do: bool = False, device: torch.device | str = "cpu", reporter: Reporter | None = None
 ) -> Benchmark:
-    """Read, or generate, a dataset.
+    """Read, or generate, what `--dataset` names.
 
-    Args:
-        name: What `--dataset` names.
-        as_people_do: Photos of a folder are compared by what the default encoder makes of them, as in `medi discover`.
-        device: Where to.
-        reporter: Shows progress.
+    As people do: photos of a folder are compared by what the default encoder makes of them, as in `medi discover`.
     """
     from medi.data.benchmarks import load
 

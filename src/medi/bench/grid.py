@@ -131,24 +131,13 @@ def config_of(run: Run) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What a grid is made of: every combination is a run.
+    """What a grid is made of: every combination is a `Run`, which has what is not said here.
 
     Attributes:
-        datasets: Names of benchmarks.
-        methods: Names of methods.
         sampler: Of the methods that take any.
         config: Name of the settings, the same for all methods.
-        way: Classes in a task; None for each dataset's own, and for all novel classes where everything is observed.
-        observations: Unlabelled images a class.
-        regimes: Of `REGIMES`.
-        score: Of `SCORES`.
-        seeds: New training and new draws each.
-        changes: Of the preset's settings.
+        way: None for each dataset's own, and for all novel classes where everything is observed.
         balance: Of `BALANCES`.
-        sizes: Of `SIZES`.
-        grouping: Of `GROUPINGS`, or a file.
-        classes: Of `CLASSES`.
-        pools: Of `POOLS`.
     """
 
     datasets: Sequence[str]

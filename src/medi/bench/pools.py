@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medi.bench.grid import MIXED, Run
+from medi.bench.score import half_width
 from medi.core.arrays import Ints
 from medi.core.errors import InputError
 from medi.core.progress import Reporter, Silent
@@ -37,13 +38,7 @@ KEPT_FOR_POOLS = 4
 
 @dataclass(frozen=True)
 class Pools:
-    """What pools are drawn from.
-
-    Attributes:
-        known: What is learnt from.
-        kept: Further images of the same classes.
-        novel: Images of the novel classes.
-    """
+    """What pools are drawn from: what is learnt from, further images of the same classes, and those of novel ones."""
 
     known: Items
     kept: Items
@@ -174,7 +169,7 @@ def _means(scored: Sequence[_Scored], *, told: bool) -> dict[str, float | None]:
         "acc": float(accs.mean()),
         "nmi": fmean(nmi(one.asked, one.recognised) for one in scored),
         "ari": fmean(ari(one.asked, one.recognised) for one in scored),
-        "acc_ci95": float(1.96 * accs.std(ddof=1) / np.sqrt(len(accs))) if len(accs) > 1 else None,
+        "acc_ci95": half_width(accs) if len(accs) > 1 else None,
         "confidence": float(sure.mean()),
         "ece": calibration_error(sure, np.concatenate(answers)),
         "acc_observed": float(right.mean()),

@@ -36,28 +36,16 @@ def published(run: Run) -> Published | None:
     """What the paper reports for a run's setting; None where it reports nothing."""
     if run.observations == ALL:
         on_pixels = run.method == "kmeans" and run.config != LEARNT
-        return None if on_pixels else _look_up("abundant", run.dataset, run.method)
+        return None if on_pixels else look_up("abundant", run.dataset, run.method)
     setting, task = f"{run.dataset}/{run.way}-way", f"{run.observations}-obs"
     if run.method == "kmeans":
-        return _look_up("kmeans", task, "omniglot/20-way" if setting == ALL_CHARACTERS else setting)
+        return look_up("kmeans", task, "omniglot/20-way" if setting == ALL_CHARACTERS else setting)
     column = run.method if run.sampler == "cata" else f"{run.method}_without_cata"
-    return _look_up("ablation", f"{setting}/{task}", column)
+    return look_up("ablation", f"{setting}/{task}", column)
 
 
-def best_published(dataset: str, way: int, observations: int) -> Published | None:
-    """The highest ACC that the paper reports for a few observations: of MM and MP, each with CATA and without."""
-    row = f"{dataset}/{way}-way/{observations}-obs"
-    columns = _tables()["ablation"]["columns"]
-    found = [value for column in columns if (value := _look_up("ablation", row, column)) is not None]
-    return max(found, key=lambda value: value.mean, default=None)
-
-
-def published_by_authors(dataset: str, method: str) -> Published | None:
-    """What a baseline's own authors report with everything observed."""
-    return _look_up("authors", dataset, method)
-
-
-def _look_up(table: str, row: str, column: str) -> Published | None:
+def look_up(table: str, row: str, column: str) -> Published | None:
+    """A cell of a published table, where there is one."""
     contents = _tables()[table]
     if row not in contents["rows"] or column not in contents["columns"]:
         return None

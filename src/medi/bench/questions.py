@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,24 +24,6 @@ UNEQUAL_QUERIES = (5, 25)
 """Fewest and most items of a class that are asked about in a task of unequal sizes; fewer where a class has fewer."""
 SIZE_DRAWS = 60
 """How often sizes are drawn, at most; the tasks in between share them, so that they can be answered together."""
-
-
-class Asked(NamedTuple):
-    """What decides which questions are drawn; a `Run` has all of it.
-
-    Attributes:
-        way: Novel classes in a task.
-        observations: Unlabelled images of each, or `ALL`.
-        score: Of `medi.bench.grid.SCORES`.
-        seed: Of the draws.
-        sizes: Of `medi.bench.grid.SIZES`.
-    """
-
-    way: int
-    observations: int | str
-    score: str
-    seed: int
-    sizes: str = "equal"
 
 
 @dataclass(frozen=True)
@@ -73,7 +54,7 @@ class Questions:
         return chance(sizes, self.way)
 
 
-def draw_tasks(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
+def draw_tasks(benchmark: Benchmark, run: Run, episodes: int) -> list[Questions]:
     """What a run asks: one batch of questions, or several of different sizes.
 
     Those are of families of classes that are observed whole, or of classes of unequal sizes.
@@ -85,7 +66,7 @@ def draw_tasks(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Qu
     return [draw_questions(benchmark, run, episodes)]
 
 
-def draw_questions(benchmark: Benchmark, run: Run | Asked, episodes: int) -> Questions:
+def draw_questions(benchmark: Benchmark, run: Run, episodes: int) -> Questions:
     """The questions of a run: `episodes` small ones, or one over all test images (`pooled`)."""
     novel = benchmark.novel
     if run.way > novel.n_classes:
@@ -117,7 +98,7 @@ def _questions(
     return Questions(images, way, bag_items, groups, items, labels, equal_sizes)
 
 
-def _unequal(benchmark: Benchmark, run: Run | Asked, episodes: int) -> list[Questions]:
+def _unequal(benchmark: Benchmark, run: Run, episodes: int) -> list[Questions]:
     """Questions about classes of 1 to 2K observations and 5 to 25 queries each; all others, where they are pooled.
 
     Sizes are drawn anew for every batch, and whose they are for every episode.
@@ -153,7 +134,7 @@ def families(class_names: Sequence[str]) -> list[list[int]]:
     return list(members.values())
 
 
-def _generator(benchmark: Benchmark, run: Run | Asked) -> torch.Generator:
+def _generator(benchmark: Benchmark, run: Run) -> torch.Generator:
     # Drawn on the CPU, so that a seed means the same questions on every device.
     unequal = "/unequal" if run.sizes == "unequal" else ""
     stream = zlib.crc32(f"{benchmark.facts.name}/{run.way}/{run.observations}/{run.score}{unequal}".encode())
@@ -204,7 +185,7 @@ def _check_every_class(way: int, there: int) -> None:
         )
 
 
-def _families(benchmark: Benchmark, run: Run | Asked) -> list[Questions]:
+def _families(benchmark: Benchmark, run: Run) -> list[Questions]:
     """Observe every image of a family of novel classes and ask about the same images, family by family.
 
     This is how clustering of Omniglot's alphabets is scored in the literature: there is no further image to ask about.

@@ -26,12 +26,7 @@ COMPARED_SCORES = ("acc", "nmi", "ari")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A result beside its repetition.
-
-    Attributes:
-        before: The committed row.
-        after: The new one.
-    """
+    """A committed row beside its repetition."""
 
     before: Mapping[str, Any]
     after: Mapping[str, Any]

@@ -42,14 +42,8 @@ from medi.registry import PLAIN
 def run_grid(runs: Sequence[Run], setup: Setup, *, workers: Workers | None = None, worker_device: str = "auto") -> Rows:
     """Do the runs that the folder has no result of yet, and append each as it finishes.
 
-    Args:
-        runs: What is wanted.
-        setup: Where and how.
-        workers: Other processes that do the work.
-        worker_device: Where they work: auto, cpu or cuda.
-
-    Returns:
-        The rows of all runs asked for, new and old; without those that workers which keep going say have failed.
+    Other processes, `workers`, may do the work, on `worker_device`: auto, cpu or cuda. Gives the rows of all runs asked
+    for, new and old; without those that workers which keep going say have failed.
     """
     commit()
     # What cannot be done is refused before anything is trained and before there is a folder.
@@ -195,11 +189,8 @@ def refuse_other_settings(
 ) -> None:
     """A name may stand for other settings, code or images than when a result was made: never mix the two.
 
-    Args:
-        runs: What is wanted.
-        rows: What is there; one of an earlier version may not say everything.
-        setup: Where, for the message, and on what device.
-        benchmarks: Users' own datasets among these are compared by their images.
+    Rows of an earlier version may not say everything; users' own datasets among the benchmarks are compared by their
+    images.
     """
     wanted = {run: run for run in runs}
     for row in rows:

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from medi.bench.grid import ALL, BALANCES, EPISODES, REGIMES, SCORES, SIZES
-from medi.bench.questions import Asked, Questions, draw_tasks
+from medi.bench.grid import ALL, BALANCES, EPISODES, REGIMES, SCORES, SIZES, Run
+from medi.bench.questions import Questions, draw_tasks
 from medi.core.errors import InputError, refuse_unknown
 from medi.core.progress import Reporter, Silent
 from medi.data.benchmarks import Benchmark
@@ -50,11 +50,8 @@ class Score:
 class Answers:
     """What a learner said in one regime to one batch of questions.
 
-    Attributes:
-        questions: The batch.
-        labels: (episodes, m) clusters of the queries.
-        confidence: (episodes, m) how sure it was.
-        observed: (episodes, items) clusters of the bags; None for the oracle, which was told.
+    Clusters of the queries (episodes, m), how sure it was, and clusters of the bags: None for the oracle, which was
+    told.
     """
 
     questions: Questions
@@ -128,18 +125,18 @@ def evaluate(
         raise InputError("balance='on' says that classes are equally large, and they are not: leave it out.")
     told = how.balance == "on" or (how.balance == "preset" and learner.balanced)
     way = how.way or (benchmark.facts.novel if everything else benchmark.facts.way)
-    asked = Asked(way, observations, "pooled" if everything else how.score, how.seed, how.sizes)
+    score = "pooled" if everything else how.score
+    asked = Run(  # of any method: what decides the questions
+        benchmark.facts.name, "", "", None, way, observations, "", score, how.seed, sizes=how.sizes
+    )
     conditions = Conditions(regimes, told and equal, how.seed)
     return answer_tasks(learner, draw_tasks(benchmark, asked, how.episodes), conditions, reporter or Reporter())
 
 
 class Conditions(NamedTuple):
-    """On what conditions a learner is asked.
+    """On what conditions a learner is asked: by what regimes, and from which seed.
 
-    Attributes:
-        regimes: Of `medi.bench.grid.REGIMES`.
-        balance: Whether it is told that classes have equally many observations, and queries where they do.
-        seed: Start of the clustering's random draws.
+    `balance`: it is told that classes have equally many observations, and queries where they do.
     """
 
     regimes: Sequence[str]
@@ -166,12 +163,7 @@ def ask(
 ) -> dict[str, Answers]:
     """Ask a learner every question under some regimes; honest and transductive start from the same clustering.
 
-    Args:
-        learner: What was trained on the known classes.
-        encoded: `learner.encode(questions.images)`.
-        questions: The episodes.
-        conditions: What it may see and is told.
-        reporter: Shows progress.
+    `encoded` is what it made of the questions' images.
     """
     episodes, items = questions.bag.shape
     size = (items + questions.query.shape[1]) * max(1, encoded[0].numel())

@@ -20,15 +20,7 @@ RESULTS = "results.jsonl"
 
 @dataclass(frozen=True)
 class Setup:
-    """Where and how runs are done.
-
-    Attributes:
-        out: The results folder.
-        episodes: Scoring episodes.
-        device: Where to work.
-        reporter: Shows progress.
-        resume: Continue in a folder that has results.
-    """
+    """Where and how runs are done: the results folder, how many scoring episodes, and whether to continue there."""
 
     out: Path
     episodes: int

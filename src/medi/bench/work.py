@@ -27,14 +27,10 @@ DO = "medi.bench.work:do"
 
 @dataclass(frozen=True)
 class RunBatch:
-    """Runs that share a learner.
+    """Runs next to each other in a grid that share a learner, and what another process needs to do them.
 
-    Attributes:
-        runs: Next to each other in a grid.
-        out: The results folder, absolute.
-        episodes: Scoring episodes.
-        device: Where to work: auto, cpu or cuda, on the machine that does it.
-        here: The folder that relative paths of methods and datasets start from.
+    The results folder is absolute; relative paths of methods and datasets start from `here`; the device is the
+    machine's.
     """
 
     runs: tuple[Run, ...]
