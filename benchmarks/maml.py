@@ -46,8 +46,9 @@ from torch.func import functional_call
 from medi.core.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
-from medi.nn import build, statistics_from
+from medi.nn import build
 from medi.nn.devices import choose_device, describe_device, tensor_float32, wait_for
+from medi.nn.norm import statistics_from
 from medi.nn.per_task_conv import batch_over_tasks
 
 GIB = 2**30

@@ -25,10 +25,9 @@ from torch import Tensor, nn
 
 from medi.data.augment import augment
 from medi.data.facts import BENCHMARKS
-from medi.methods.pretraining import turned
+from medi.methods.pretraining import Classifier, _LabelLoss, turned
 from medi.methods.rs import JointLoss, TwoHeads
 from medi.nn import build, last_stage, place
-from medi.nn.classifier import Classifier, _LabelLoss
 from medi.nn.cuda_graph import replayed
 from medi.nn.devices import choose_device, describe_device, mixed_precision, wait_for
 from medi.nn.schedule import Schedule

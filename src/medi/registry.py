@@ -62,7 +62,7 @@ def title_of(method: str) -> str:
 
 
 LEARNT_STEPS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("network", "pixels", "readout", "reference"), "medi.methods.learnt_step:unpack_step")
+    dict.fromkeys(("network", "pixels", "readout", "reference"), "medi.methods.teacher:unpack_step")
 )
 """What reads a saved step of a representation back, by its kind."""
 

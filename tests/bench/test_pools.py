@@ -11,12 +11,12 @@ from worlds import gaussian_classes, split
 from medi.bench.candidates import NamedSettings
 from medi.bench.grid import Run
 from medi.bench.grid_options import runs_asked
-from medi.bench.pool_table import pool_cells
 from medi.bench.pools import PoolDraw, Pools, draw_pools, score_pools
 from medi.bench.rows import read_rows
 from medi.bench.run import rows_of as rows_of_batch
 from medi.bench.run import run_grid
 from medi.bench.setup import Setup
+from medi.bench.tables import pool_cells
 from medi.core.errors import InputError
 from medi.core.progress import Silent
 from medi.core.workplace import Workplace

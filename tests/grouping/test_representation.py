@@ -10,7 +10,7 @@ from medi.core.errors import InputError
 from medi.grouping import preparations
 from medi.grouping.preparations import as_they_are, class_means, principal, unit_length, whitened
 from medi.grouping.representation import TOO_LARGE, Representation
-from medi.methods.learnt_step import TorchStep
+from medi.methods.teacher import TorchStep
 from medi.nn import build
 from medi.nn.embed import NetworkEmbedding
 

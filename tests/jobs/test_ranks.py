@@ -22,10 +22,10 @@ from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
 from medi.methods.mp import MP
 from medi.methods.pretraining import Pretraining
-from medi.nn import across_ranks, forward_together
+from medi.nn import across_ranks
 from medi.nn.context import Context
 from medi.nn.loop import train
-from medi.nn.norm import normalisation
+from medi.nn.norm import forward_together, normalisation
 from medi.nn.schedule import Schedule
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from medi.core.errors import InputError
-from medi.kmeans.neighbours import towards_neighbours
+from medi.kmeans.transductive import towards_neighbours
 
 
 def some_points(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from medi.core.errors import InputError
 from medi.data.imageset import ImageSet
-from medi.methods.extra_classes import MOST_SPLICED, with_extra_classes
+from medi.methods.medi import MOST_SPLICED, with_extra_classes
 
 
 def some_known(classes: int = 4, each: int = 6) -> ImageSet:

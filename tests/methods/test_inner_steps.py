@@ -9,7 +9,8 @@ from torch.func import functional_call
 from medi.core.errors import InputError
 from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss, Parameters, adapt, respond
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
-from medi.nn import BatchStatisticsNorm, build
+from medi.nn import build
+from medi.nn.norm import BatchStatisticsNorm
 
 TOP = 2
 """Of five features."""

@@ -11,9 +11,9 @@ from medi.data.imageset import ImageSet
 from medi.methods import Plan, method_of
 from medi.methods.embedding import PixelEmbedding
 from medi.methods.kmeans import KMeans
-from medi.methods.learnt_step import unpack_step
 from medi.methods.mm_learner import ReferenceEmbedding
 from medi.methods.readout import Readout, ReadoutEmbedding
+from medi.methods.teacher import unpack_step
 from medi.nn import Network, build
 from medi.nn.embed import Embedding, NetworkEmbedding
 

@@ -7,13 +7,13 @@ import torch
 from small_sets import blobs, generator
 
 from medi.core.errors import InputError
-from medi.methods import Plan, mm_clusters, mm_learner
+from medi.methods import Plan, mm_learner
 from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM
 from medi.methods.mm_learner import MMLearner
 from medi.metrics import score_episodes
-from medi.nn import statistics_from
 from medi.nn.context import Context
+from medi.nn.norm import statistics_from
 from medi.nn.schedule import Schedule
 from medi.tasks.episodes import UniformSampler
 
@@ -74,7 +74,7 @@ def test_of_a_large_bag_a_part_is_adapted_to_and_the_rest_answered(learner, monk
     groups = KNOWN.labels[:75][None]
     whole = learner.discover(KNOWN.images, bag, 3, generator())
     monkeypatch.setattr(mm_learner, "MOST_ADAPTED", 30)
-    monkeypatch.setattr(mm_clusters, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(mm_learner, "MOST_AT_ONCE", 10)
     for part in (learner.discover(KNOWN.images, bag, 3, generator()), learner.oracle(KNOWN.images, bag, groups, 3)):
         assert part.adapted.observations.shape[1] == 30
         assert part.labels.shape == part.confidence.shape == bag.shape

@@ -11,24 +11,36 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from time import monotonic
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from medi.bench.grid import MIXED, Run
+from medi.bench.grid import GIVEN, MIXED, ONLY_NOVEL, Run, config_of
+from medi.bench.rows import no_scores
 from medi.bench.score import half_width
+from medi.bench.setup import Setup
 from medi.core.arrays import Ints
 from medi.core.errors import InputError
 from medi.core.progress import Reporter, Silent
+from medi.core.workplace import Workplace
+from medi.data.benchmarks import Benchmark
 from medi.data.facts import QUERIES
 from medi.data.items import Items
 from medi.discover.config import DiscoveryConfig
-from medi.discover.learning import Learnt
+from medi.discover.learning import Learnt, learn
 from medi.discover.pipeline import GroupedPool, group_pool
 from medi.grouping.engine import ALONE, known_label
 from medi.grouping.lines import right_lines
+from medi.methods.base import Learner, Method, Plan
+from medi.methods.teacher import MethodTeacher, as_image_set, as_items, sized_by_plan, task_size
 from medi.metrics import ari, calibration_error, chance, nmi
+from medi.nn.context import Context
+from medi.nn.devices import choose_device
+from medi.nn.loop import Diverged
+from medi.registry import PLAIN
 
 NEAR = 0.2
 """A number of groups is near the true one if it is off by no more than this share."""
@@ -56,13 +68,9 @@ class Pools:
 
 @dataclass(frozen=True)
 class PoolDraw:
-    """One pool and further images.
+    """One pool (n, …) and further images (m, …) of the novel classes, with their classes.
 
-    Attributes:
-        pool: (n, …).
-        truth: (n,) classes from 0 on, `known_label` of known ones, `ALONE` for one-offs.
-        query: (m, …) further images of the novel classes.
-        labels: (m,) their classes.
+    Truth is a class from 0 on, `known_label` of known ones, `ALONE` for one-offs.
     """
 
     pool: NDArray[Any]
@@ -185,3 +193,79 @@ def _means(scored: Sequence[_Scored], *, told: bool) -> dict[str, float | None]:
         "episodes": len(scored),
     }
     return {name: value for name, value in found.items() if value is not None or name == "acc_ci95"}
+
+
+class RunTeacher(MethodTeacher):
+    """A method with the settings of a run, trained as every run of it is."""
+
+    def __init__(self, run: Run, benchmark: Benchmark) -> None:
+        super().__init__(run.method, "conv4", None, run.sampler or "uniform", benchmark.facts.augmentation)
+        self.run, self.benchmark = run, benchmark
+
+    def configured(self, device: torch.device, *, vectors: bool) -> Method:
+        """The run's settings; vectors have settings of their own, as in every discovery."""
+        if vectors:
+            return super().configured(device, vectors=True)
+        method: Method = config_of(self.run)
+        return method
+
+    def _teach(self, known: Items, way: int, work: Workplace) -> Learner:
+        if known.values.ndim == 2:
+            return super()._teach(known, way, work)
+        context = Context(choose_device(work.device), work.seed, work.folder, work.reporter)
+        way = min(self.run.way, known.n_classes)
+        plan = Plan.of(self.benchmark, self.run.observations, way=way, sampler=self.sampler, context=context)
+        method = self.configured(context.device, vectors=False)
+        if int(known.counts().min()) < plan.observations + plan.queries:  # some are kept for pools, or held out
+            known, observations, queries = task_size(known)
+            plan = replace(plan, observations=min(observations, plan.observations), queries=queries)
+            method = sized_by_plan(method)
+        return method.fit(as_image_set(known).to(context.device), plan)
+
+
+def first_pool(run: Run, benchmark: Benchmark) -> PoolDraw:
+    """A pool of a run; what its dataset cannot give is an error."""
+    return next(draw_pools(pools_of(run, benchmark), run, 1))
+
+
+def pools_of(run: Run, benchmark: Benchmark) -> Pools:
+    """What the pools of a run are drawn from."""
+    known, novel = as_items(benchmark.known), as_items(benchmark.novel)
+    return Pools.of(known, novel, int(run.observations), run.seed)
+
+
+def score_on_pools(runs: Sequence[Run], benchmark: Benchmark, setup: Setup) -> Iterator[tuple[Run, dict[str, Any]]]:
+    """The scores of runs that share what they learn; where training diverges, they say so, and a grid goes on."""
+    first = runs[0]
+    pools = pools_of(first, benchmark)
+    work = Workplace(str(setup.device), first.seed, setup.models, setup.reporter)
+    learnt: Learnt | Diverged | None = None
+    learning = 0.0
+    for run in runs:
+        config = DiscoveryConfig(
+            classes=run.way if run.classes == GIVEN else "auto",
+            method=run.method,
+            augmentation=benchmark.facts.augmentation,
+            features="features",
+            only_novel=run.pool == ONLY_NOVEL,
+            grouping=run.grouping,
+        )
+        draws = list(draw_pools(pools, run, setup.episodes))
+        start = monotonic()
+        if learnt is None:
+            teacher = None if run.method == PLAIN else RunTeacher(run, benchmark)
+            try:
+                learnt = learn(pools.known, draws[0].pool, config, work, teacher)
+            except Diverged as error:
+                learnt = error
+            learning = monotonic() - start
+            start = monotonic()
+        network = getattr(config_of(run), "network", None)
+        asked = {"chance": chance_of(draws), "episodes": len(draws), "network": network}
+        try:
+            if isinstance(learnt, Diverged):
+                raise learnt
+            scores = score_pools(learnt, draws, config, setup.reporter) | {"compared_by": learnt.choice.representation}
+        except Diverged as error:
+            scores = no_scores(error)
+        yield run, asked | scores | {"seconds": round(learning + monotonic() - start, 3)}

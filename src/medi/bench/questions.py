@@ -28,11 +28,9 @@ SIZE_DRAWS = 60
 
 @dataclass(frozen=True)
 class Questions:
-    """What a learner is asked: episodes over one pool of novel images.
+    """What a learner is asked: episodes over one pool of novel images (n, …).
 
     Attributes:
-        images: (n, …) the pool.
-        way: Number of classes.
         bag: (episodes, items) the unlabelled observations, in random order.
         groups: (episodes, items) their true classes, for the oracle alone.
         query: (episodes, m) the items to assign.

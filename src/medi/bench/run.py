@@ -19,9 +19,9 @@ import torch
 import medi
 from medi.bench.datasets import facts_for, is_users_own, load_dataset
 from medi.bench.grid import Run, batches, config_of
+from medi.bench.pools import first_pool, score_on_pools
 from medi.bench.questions import draw_tasks
 from medi.bench.rows import no_scores, read_rows
-from medi.bench.run_pools import first_pool, score_on_pools
 from medi.bench.score import Conditions, answer_tasks
 from medi.bench.setup import RESULTS, Setup
 from medi.bench.work import RunBatch

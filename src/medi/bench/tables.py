@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from medi.bench.grid import ALL, REGIMES, Run
-from medi.bench.pool_table import POOL_COLUMNS, POOLS_NOTE, TOLD, pool_cells
+from medi.bench.grid import ALL, CLASSES, ENGINE, POOLS, REGIMES, Run
 from medi.bench.published import Published, published
 from medi.bench.rows import by_setting, read_rows, scored
 from medi.core.errors import InputError
+from medi.registry import METHOD_NAMES, PLAIN
 
 METHOD_COLUMNS = (
     "dataset", "task", "score", "sizes", "method", "regime", "balance", "ACC", "std", "n", "±95", "episodes", "NMI",
@@ -42,6 +42,32 @@ NOTE_ON_UNEQUAL = (
     "over draws of sizes."
 )
 NOTE_ON_DIVERGED = "n of N: with the other seeds, training diverged."
+
+
+MEASURES = {
+    "ACC": "acc",
+    "chance": "chance",
+    "right lines": "acc_observed",
+    "stated": "line_confidence",
+    "groups": "number",
+    "within 20 %": "number_near",
+    "in interval": "interval_holds",
+    "novel right": "novel_right",
+    "novel called known": "novel_called_known",
+    "known named": "known_named",
+    "one-offs alone": "alone_right",
+}
+"""Columns and the fields of a row that they show."""
+TOLD = ("dataset", "task", "pool", "number", "method", "config", "compared by")
+POOL_COLUMNS = (*TOLD, "n", "pools", *MEASURES, "std", "ECE", "ECE of lines")
+POOLS_NOTE = (
+    "Pools go the road of `medi discover`. In percent, but for groups and ECE; n seeds, std over them. pool: pure, "
+    "novel classes alone, or mixed with as many known classes and one-offs. number: of novel classes, told or found "
+    "(auto). "
+    "ACC: further images of novel classes, recognised one by one; a known class or none is wrong. right lines: of the "
+    "pool, all kinds of items; stated: their mean confidence. in interval: pools whose 90 % interval holds the number. "
+    "ECE: expected calibration error, 0 (as sure as right) to 1."
+)
 
 
 def note(lines: Sequence[Line]) -> str:
@@ -199,9 +225,41 @@ def _order(line: Line) -> tuple[Any, ...]:
             run.sampler or "", REGIMES.index(run.regime), not run.balance)  # fmt: skip
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"
+def _percent(value: float | None, whole: float = 100) -> str:
+    return "" if value is None else f"{whole * value:.1f}"
 
 
 def _latex(text: str) -> str:
     return text.replace("%", r"\%").replace("_", r"\_").replace("±", r"$\pm$")
+
+
+def pool_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A line for each setting, the mean over seeds; without those where training diverged."""
+    settings = by_setting(scored(rows))
+    return [_pool_line(run, settings[run]) for run in sorted(settings, key=_pool_order)]
+
+
+def _pool_line(run: Run, rows: Sequence[dict[str, Any]]) -> list[str]:
+    accs = [row["acc"] for row in rows]
+    sizes = "" if run.sizes == "equal" else " unequal"
+    return [
+        run.dataset,
+        f"{run.way}-way {run.observations}-obs{sizes}",
+        run.pool,
+        run.classes,
+        "/".join(part for part in (run.method, run.sampler, "" if run.grouping == ENGINE else run.grouping) if part),
+        run.config,
+        ", ".join(dict.fromkeys(row["compared_by"] for row in rows)),
+        str(len(rows)),
+        str(min(row["episodes"] for row in rows)),
+        *(_percent(_mean(rows, name), 1 if name == "number" else 100) for name in MEASURES.values()),
+        _percent(stdev(accs)) if len(accs) > 1 else "",
+        *(f"{fmean(row[name] for row in rows):.2f}" for name in ("ece", "line_ece")),
+    ]
+
+
+def _pool_order(run: Run) -> tuple[Any, ...]:
+    names = (PLAIN, *METHOD_NAMES)
+    place = names.index(run.method) if run.method in names else len(names)
+    return (run.dataset, run.sizes, run.observations, run.way, POOLS.index(run.pool), CLASSES.index(run.classes),
+            place, run.method, run.config, run.sampler or "")  # fmt: skip

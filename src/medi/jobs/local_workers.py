@@ -26,14 +26,10 @@ Choose = Callable[[Sequence[Any], Sequence[Any]], int]
 
 
 class LocalWorkers:
-    """Processes of this machine that do items of work.
+    """So many processes of this machine that do items of work, by a function `module:name` that they alone import.
 
-    Args:
-        count: How many at a time.
-        do: Names the function that does an item, as `module:function`; only workers import it.
-        gpus: Number of GPUs they take in turn; 0 for none.
-        choose: Says which item is next; None for the first.
-        keep_going: Note an item that fails in `failures`, and do the others; otherwise it ends the work.
+    They take the GPUs in turn. `choose` says which item is next: the first, without one. An item that fails ends the
+    work, or is noted in `failures` where it is to keep going.
     """
 
     def __init__(

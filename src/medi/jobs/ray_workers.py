@@ -20,15 +20,11 @@ CONNECT_SECONDS = 10.0
 
 
 class RayWorkers:
-    """A Ray cluster that does items of work.
+    """A Ray cluster that does items of work: each asks for so many processors and GPUs; a fraction shares one.
 
-    Args:
-        address: Of the cluster, as `ray.init` takes it; `auto` for the one this machine belongs to, or `LOCAL`.
-        cpus: Processors an item asks for.
-        gpus: GPUs it asks for; a fraction shares one.
-        do: Does an item, given as JSON, and gives an answer (`medi.jobs.workers.answer`).
-        what: What the items are, in the plural.
-        again: What to do where one of them is lost.
+    The address is as `ray.init` takes it: `auto` for the cluster this machine belongs to, or `LOCAL`. `do` does an
+    item, given as JSON, and gives an answer (`medi.jobs.workers.answer`). `what` the items are, in the plural, and what
+    to do `again` where one of them is lost, is said to people.
     """
 
     def __init__(

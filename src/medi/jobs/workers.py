@@ -72,10 +72,8 @@ def rows_of_answer(line: str) -> Rows:
 def serve(do: str, pipe: Connection, environment: Mapping[str, str]) -> None:
     """What a local worker runs: it answers items one after the other, until nobody asks any more.
 
-    Args:
-        do: `module:function`; the function takes an item as JSON and a reporter, and gives an answer.
-        pipe: To the process that asks.
-        environment: Set before anything is imported that looks at it.
+    `module:function` takes an item as JSON and a reporter, and gives an answer. The environment is set before anything
+    is imported that looks at it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks, which then ends this one
     sys.stdout = sys.stderr  # the output is that of the process that asks

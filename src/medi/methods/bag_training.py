@@ -233,9 +233,7 @@ class BagLearner(Learner):
 class BagClustering(OutputClustering):
     """Clusters that are outputs of networks, one for each bag.
 
-    Attributes:
-        used: (episodes,) int64, how many of the clusters are some observation's largest output: fewer than k after a
-            collapse, whatever is known of their sizes.
+    `used`: how many of them are some observation's largest output, (episodes,): fewer than k after a collapse.
     """
 
     def __init__(self, learner: BagLearner, models: Sequence[nn.Module], bags: Bags) -> None:

@@ -130,9 +130,7 @@ def divergence(target: Tensor, log_q: Tensor, *, by_cluster: bool = False) -> Te
 class SoftClusters(nn.Module):
     """A network, a linear layer and centres; an item's weight for a centre is 1 / (1 + squared distance).
 
-    Attributes:
-        steps: Of the stage that is under way.
-        target: (n, k), what the assignments of a bag are drawn to in it.
+    `steps` are of the stage that is under way, `target` (n, k) is what the assignments of a bag are drawn to in it.
     """
 
     target: Tensor

@@ -20,9 +20,8 @@ from medi.data.imageset import ImageSet
 from medi.kmeans.balanced import assign_balanced, balanced_kmeans
 from medi.kmeans.free import free_kmeans
 from medi.kmeans.kmeans import describe, group_means, squared_distances
-from medi.kmeans.neighbours import towards_neighbours
 from medi.kmeans.order import content_order, take
-from medi.kmeans.transductive import refine
+from medi.kmeans.transductive import refine, towards_neighbours
 from medi.methods.base import AT_DISCOVERY, Assignment, BagPartition, Clustering, Learner, Method, Plan
 from medi.nn import Network
 from medi.nn.embed import Embedding, NetworkEmbedding, in_batches

@@ -18,7 +18,8 @@ from torch.func import functional_call, vmap
 from medi.core.errors import InputError
 from medi.methods.pair_losses import label_pairs, likelihood_loss, rank_pairs
 from medi.methods.prototypes import prototype_loss
-from medi.nn import Network, statistics_from
+from medi.nn import Network
+from medi.nn.norm import statistics_from
 
 Parameters = Mapping[str, Tensor]
 Pairs = Literal["rank", "label"]

@@ -5,23 +5,26 @@ It is trained once for a dataset and seed, kept under its settings, and shared b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from medi.core.errors import InputError
 from medi.data.augment import augment, paste
 from medi.data.imageset import ImageSet
+from medi.jobs import ranks
 from medi.methods.base import Plan
 from medi.methods.prototypes import task_loss
 from medi.nn import Network, build_for, seeded
-from medi.nn.classifier import Classifier, classifier_loss
 from medi.nn.context import Context
+from medi.nn.cuda_graph import replayed
 from medi.nn.loop import Loss, train
+from medi.nn.norm import forward_together
 from medi.nn.schedule import Schedule
 from medi.presets import Presets, read_presets
 from medi.tasks.episodes import UniformSampler
@@ -178,3 +181,44 @@ _LOSSES = {"classes": _classes, "prototypes": _prototypes, "rotations": _rotatio
 def turned(images: Tensor) -> Tensor:
     """Images (n, c, h, w) with the first quarter of them upright, the second turned by 90 degrees, and so on."""
     return torch.cat([torch.rot90(part, turns, (-2, -1)) for turns, part in enumerate(images.chunk(4))])
+
+
+StepLoss = Callable[..., Tensor]
+"""From images (n, …), floats, and labels (n,), and where labels are shared also other labels and shares (n,) each."""
+
+
+class Classifier(nn.Module):
+    """A network and a head on its features."""
+
+    def __init__(self, network: Network, head: nn.Module) -> None:
+        super().__init__()
+        self.network, self.head = network, head
+
+
+class _LabelLoss(nn.Module):
+    """The loss of a step as a function of tensors alone, so that it can be recorded."""
+
+    def __init__(self, model: Classifier) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, mine: Tensor, labels: Tensor, *shared: Tensor) -> Tensor:
+        features = forward_together(self.model.network, mine, len(labels))
+        # The head is small, and exponentials want all their digits.
+        with torch.autocast(features.device.type, enabled=False):
+            logits = self.model.head(features.to(next(self.model.head.parameters()).dtype))
+            if not shared:
+                return functional.cross_entropy(logits, labels)
+            others, own = shared
+            entropies = [functional.cross_entropy(logits, target, reduction="none") for target in (labels, others)]
+            return (own * entropies[0] + (1 - own) * entropies[1]).mean()
+
+
+@contextmanager
+def classifier_loss(model: Classifier) -> Iterator[StepLoss]:
+    """Inside, the mean cross-entropy of a batch; a GPU records the step once and replays it.
+
+    The function takes the whole batch: of several processes each works on its part.
+    """
+    with replayed(_LabelLoss(model), record=ranks.count() == 1) as loss:
+        yield lambda images, labels, *shared: loss(images[ranks.part(len(labels))], labels, *shared)

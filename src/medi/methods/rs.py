@@ -23,9 +23,8 @@ from medi.methods.bag_training import BagStage, ObservedBag, StepCount, ramp, sg
 from medi.methods.base import Plan
 from medi.methods.pair_losses import label_pairs, rank_pairs, two_view_loss
 from medi.methods.pretrained import JointMethod
-from medi.methods.pretraining import Pretraining, class_loss, linear, pretrain
+from medi.methods.pretraining import Classifier, Pretraining, class_loss, linear, pretrain
 from medi.nn import Network
-from medi.nn.classifier import Classifier
 from medi.nn.context import Context
 from medi.nn.cuda_graph import replayed
 from medi.nn.loop import train

@@ -5,6 +5,7 @@ This is where arrays become tensors: the rest of a discovery knows no torch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -23,9 +24,12 @@ from medi.grouping.preparations import as_they_are, principal
 from medi.grouping.representation import Representation
 from medi.methods import Learner, Method, Plan, method_of
 from medi.methods.cata_views import ViewsConfig
-from medi.methods.learnt_step import TorchStep
+from medi.methods.embedding import PixelEmbedding
+from medi.methods.mm_learner import ReferenceEmbedding
+from medi.methods.readout import ReadoutEmbedding
 from medi.nn.context import Context
 from medi.nn.devices import choose_device
+from medi.nn.embed import Embedding, NetworkEmbedding
 from medi.nn.schedule import Schedule
 from medi.presets import VECTORS, resolve
 
@@ -186,3 +190,31 @@ def _adjusted(value: Any, network: str, most_steps: int | None) -> Any:
     if isinstance(value, Schedule):
         changed["steps"] = min(value.steps, most_steps or value.steps)
     return replace(value, **changed)
+
+
+_EMBEDDINGS: Mapping[str, type[Embedding]] = {
+    kind.kind: kind for kind in (NetworkEmbedding, PixelEmbedding, ReadoutEmbedding, ReferenceEmbedding)
+}
+
+
+class TorchStep:
+    """An embedding that takes and gives arrays; see `medi.grouping.representation.LearntStep`."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self.embedding, self.kind = embedding.exact(), embedding.kind
+
+    def __call__(self, items: NDArray[Any]) -> Floats:
+        """Points (n, e) float64 of items (n, …)."""
+        points: Floats = self.embedding(torch.from_numpy(np.ascontiguousarray(items))).cpu().double().numpy()
+        return points
+
+    def pack(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays and facts of the embedding."""
+        tensors, facts = self.embedding.pack()
+        return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}, facts
+
+
+def unpack_step(kind: str, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> TorchStep:
+    """The saved step of a kind; KeyError, TypeError, ValueError or RuntimeError where it is damaged."""
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return TorchStep(_EMBEDDINGS[kind].unpack(tensors, facts))

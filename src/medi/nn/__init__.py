@@ -14,23 +14,9 @@ from medi.core.errors import InputError, refuse_unknown
 from medi.nn.context import Context
 from medi.nn.conv4 import Conv4, WideConv4
 from medi.nn.mlp import MLP
-from medi.nn.norm import BatchStatisticsNorm, Norm, forward_together, statistics_from
+from medi.nn.norm import Norm
 from medi.nn.resnet18 import PaddedResNet18, ResNet18
 from medi.nn.vgg16 import STAGES, VGG16
-
-__all__ = [
-    "NETWORKS",
-    "BatchStatisticsNorm",
-    "Network",
-    "Norm",
-    "build",
-    "build_for",
-    "forward_together",
-    "last_stage",
-    "place",
-    "rebuild",
-    "statistics_from",
-]
 
 Body = Conv4 | VGG16 | ResNet18 | MLP
 

@@ -15,12 +15,9 @@ from torch import Tensor, nn
 def replayed(loss: nn.Module, *, record: bool = True) -> Iterator[Callable[..., Tensor]]:
     """Inside, a loss that a GPU records when it is first called and from then on replays, gradients included.
 
-    On a CPU it is the loss as it was given. What a call returns, and its gradients, are gone with the next call.
-
-    Args:
-        loss: A function of tensors alone whose work does not depend on what is in them. What is drawn at random or read
-            on the CPU stays outside, and so does a change between training and evaluation.
-        record: False to leave it as it is.
+    On a CPU it is the loss as it was given. What a call returns, and its gradients, are gone with the next call. The
+    loss is a function of tensors alone whose work does not depend on what is in them: what is drawn at random or read
+    on the CPU stays outside, and so does a change between training and evaluation.
     """
     first: tuple[object, ...] | None = None
 

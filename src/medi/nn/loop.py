@@ -10,10 +10,10 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -47,14 +47,10 @@ TRAINING_FORMAT = 3
 
 @dataclass(frozen=True)
 class WatchedLoss:
-    """A loss whose model is looked at while it is trained, which may choose the length of the training.
+    """A loss whose model is looked at every so many steps, which may choose the length of the training.
 
-    Attributes:
-        loss: One step's.
-        every: Steps between two looks.
-        score: Called with the model in evaluation mode; more is better.
-        keep_best: The weights that scored best are the ones that stay, not the last; otherwise a look is only logged.
-        name: What the score is called in the log.
+    The score is taken in evaluation mode; more is better. `keep_best`: the weights that scored best are the ones that
+    stay, not the last; otherwise a look is only logged.
     """
 
     loss: Loss
@@ -109,36 +105,36 @@ def train(
     return run.seconds
 
 
+@dataclass
 class _Run:
     """One training under way: the state that a checkpoint holds, and the three layers of the loop."""
 
-    LOG_EVERY = 25
+    LOG_EVERY: ClassVar[int] = 25
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: Loss,
-        schedule: Schedule,
-        context: Context,
-        title: str,
-        identity: Mapping[str, Any],
-    ) -> None:
-        self.model, self.loss, self.schedule, self.context, self.title = model, loss, schedule, context, title
-        self.watched = loss if isinstance(loss, WatchedLoss) else None
-        self.best: dict[str, Tensor] = {}
-        self.best_score = -math.inf
-        self.identity = json.loads(json.dumps({**identity, "format": TRAINING_FORMAT, "schedule": asdict(schedule)}))
-        self.step = 0
-        self.seconds = 0.0
+    model: nn.Module
+    loss: Loss
+    schedule: Schedule
+    context: Context
+    title: str
+    identity: Mapping[str, Any]
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_score: float = -math.inf
+    step: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        context, more = self.context, {"format": TRAINING_FORMAT, "schedule": asdict(self.schedule)}
+        self.watched = self.loss if isinstance(self.loss, WatchedLoss) else None
+        self.identity = json.loads(json.dumps({**self.identity, **more}))
         self.generator = context.generator()
-        self.optimiser = schedule.make_optimiser(model)
+        self.optimiser = self.schedule.make_optimiser(self.model)
         # Named by what the training depends on: whoever asks for the same training finds it, whatever it is for.
         # The device is part of that: random draws differ between devices.
         named = json.dumps([self.identity, context.seed, context.device.type], sort_keys=True)
-        digest = sha256(named.encode()).hexdigest()[:12]
-        self.folder = context.folder if ranks.is_first() else None  # one rank writes, and reads for all
-        self.checkpoint = self.folder / f"{title}-{digest}.safetensors" if self.folder else None
-        self.log = self.folder / f"{title}-{digest}.jsonl" if self.folder else None
+        name = f"{self.title}-{sha256(named.encode()).hexdigest()[:12]}"
+        folder = context.folder if ranks.is_first() else None  # one rank writes, and reads for all
+        self.checkpoint = folder / f"{name}.safetensors" if folder else None
+        self.log = folder / f"{name}.jsonl" if folder else None
 
     @contextmanager
     def alone(self) -> Iterator[None]:

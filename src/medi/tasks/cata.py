@@ -41,14 +41,6 @@ class CataSampler(UniformSampler):
 
     Where a class has too few items in a task's view, it is topped up with items for which that view comes second, then
     third; `topped_up` says how often. No item appears twice in a task.
-
-    Args:
-        labels: (n,) int64, the class of every item.
-        views: The views of the same items.
-        way: Classes in a task.
-        observations: Observed items of each class.
-        queries: Items of each class to ask about.
-        names: Class names for messages.
     """
 
     def __init__(

@@ -51,12 +51,7 @@ def _rows(items: Tensor) -> Tensor:
 class UniformSampler:
     """N-way tasks over classes and items drawn uniformly without replacement.
 
-    Args:
-        labels: (n,) int64, the class of every item, on the device where tasks are wanted; -1 is never drawn.
-        way: Classes in a task.
-        observations: Observed items of each class.
-        queries: Items of each class to ask about.
-        names: Class names for messages; numbers where not given.
+    Labels (n,) are on the device where tasks are wanted; -1 is never drawn. Names of classes are for messages.
     """
 
     def __init__(

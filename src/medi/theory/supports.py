@@ -116,12 +116,9 @@ def overlap(
 class _Halves(NamedTuple):
     """One halving of the sample. A cell is the items of one class in one half.
 
-    Attributes:
-        distances: (n, classes), each point's squared distance to its k-th nearest in the other half, class by class.
-        labels: (n,) class of each point.
-        half: (n,) 0 or 1.
-        cells: (2 classes, largest cell) int64, the points of each cell, those nearest to their own class first.
-        sizes: (2 classes,) points in each cell; beyond its size a row of `cells` is padding.
+    Each point's squared distance to its k-th nearest in the other half, class by class, (n, classes); its class and
+    half, (n,); and the points of each cell, (2 classes, largest cell), those nearest to their own class first, with
+    padding beyond its size.
     """
 
     distances: Floats
