@@ -4,7 +4,6 @@ import sys
 from contextlib import contextmanager
 from itertools import takewhile
 
-import documents
 import pytest
 import typer
 import uvicorn
@@ -165,10 +164,3 @@ def test_what_a_page_shows_can_be_done(page, folder, program, hurried, person):
         (folder / "known").unlink()  # the pages make folders of their own
         (folder / "new").unlink()
     run_page(page, program if name_of(page) in IN_FULL else hurried())
-
-
-def test_what_a_command_is_shown_to_print_is_compared_but_for_numbers():
-    (block,) = [documents.Block("page", 1, "console", "$ medi x\n3 groups, …\n", None)]
-    documents.check_printed(block, "medi x", ["3 groups, …"], "noise\n 14   groups, or more\n")
-    with pytest.raises(AssertionError, match="does not print"):
-        documents.check_printed(block, "medi x", ["3 groups, …"], "3 heaps, or more\n")

@@ -63,14 +63,6 @@ def test_transform_gives_a_frame_of_the_library_that_is_wanted(library, rows, fi
     assert (both.to_numpy() == points.to_numpy()).all()
 
 
-def test_the_index_of_a_frame_is_kept(rows, fitted):
-    pandas = pytest.importorskip("pandas")
-    index = [f"row {i}" for i in range(len(rows))]
-    frame = pandas.DataFrame(rows, columns=COLUMNS, index=index)
-    points = clone(fitted).set_output(transform="pandas").fit(frame, CLASSES).transform(frame)
-    assert points.index.tolist() == index
-
-
 @pytest.mark.parametrize("kind", ["int8", "float32", "Int64", "Float64", "UInt8", "int64[pyarrow]", "double[pyarrow]"])
 def test_nullable_and_arrow_columns_of_pandas_hold_numbers(rows, fitted, kind):
     pandas = pytest.importorskip("pandas")

@@ -20,7 +20,7 @@ import pytest
 import torch
 from people import PALETTES, tinted
 from pools import Pool
-from processes import end, kill, start, start_ranks
+from processes import end, start, start_ranks
 from tiny import some_classes
 
 from medi.bench import run as bench_run
@@ -175,16 +175,6 @@ def assign_pool(tmp_path, monkeypatch):
 @few_or_many_kills
 def test_a_pool_whose_features_are_being_kept_can_be_killed_again_and_again(tmp_path, assign_pool, kills):
     survive(*assign_pool, tmp_path, kills=kills, writes=32, seed=kills)
-
-
-def test_the_run_after_a_kill_encodes_only_what_was_not_kept(tmp_path, assign_pool):
-    work, _ = assign_pool
-    pool, out = Pool(tmp_path), tmp_path / "out"
-    # A shard is two writes, the file and its folder: in the middle of the fourth shard's file.
-    assert end(start(dies, work, out, 7, 20)) == -signal.SIGKILL
-    pool.encoded()
-    work(out)
-    assert pool.encoded() == 60 - 3 * 4
 
 
 FILE_OPERATIONS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
@@ -437,27 +427,3 @@ def test_the_command_on_two_processes_writes_every_row_once_and_another_number_c
     assert [end(process) for process in start_ranks(3, command, tmp_path / "again", tmp_path / "stderr")] == [0] * 3
     for ours, theirs in zip(read_journal(tmp_path / "again" / "results.jsonl"), rows, strict=True):
         assert ours["acc"] == theirs["acc"], "the trained model is found by any number of processes"
-
-
-@pytest.mark.usefixtures("tiny_is_default")
-def test_the_command_on_two_processes_ends_with_1_and_a_line_when_one_is_killed(tmp_path, monkeypatch):
-    def slow(self: _Run) -> torch.Tensor:
-        time.sleep(0.3)
-        return real(self)
-
-    real = _Run.train_step
-    monkeypatch.setattr(_Run, "train_step", slow)
-    out = tmp_path / "out"
-    first, second = start_ranks(2, command, out, tmp_path / "stderr")
-    while not list(out.glob("models/*.safetensors")):
-        assert first.is_alive()
-        time.sleep(0.05)
-    kill(second)
-    assert end(first) == 1
-    line = (tmp_path / "stderr0").read_text().splitlines()[-1]
-    assert line.startswith("medi: another process of the job is gone")
-    assert "--resume, on as many processes as you like" in line
-    assert "Traceback" not in (tmp_path / "stderr0").read_text()
-    monkeypatch.setattr(_Run, "train_step", real)
-    assert end(start(command, out, tmp_path / "stderr")) == 0
-    assert [row["method"] for row in read_journal(out / "results.jsonl")] == ["kmeans", "mp"]

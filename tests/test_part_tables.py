@@ -20,12 +20,3 @@ def test_the_first_settings_are_the_whole_and_the_others_have_their_difference_t
     found = cells(part_tables.parts(rows(WHOLE, 0.5, 0.6, 0.7) + rows(LESS, 0.49, 0.58, 0.67), "mm"))
     assert [line["Omniglot"] for line in found] == ["16.7", "60.0 ± 10.0", "-2.0 ± 2.5"]  # 1 * t(0.975, 2) / sqrt(3)
     assert [line[""] for line in found] == ["chance", "whole", "no inner steps"]
-
-
-def test_what_cata_adds_is_paired_by_seed_and_stands_beside_the_papers():
-    one = Run("svhn", "mp", "default", "uniform", 5, 5, "honest", "episode", 0, balance=True)
-    other = replace(one, sampler="cata")
-    lost = {"acc": None, "diverged": "before step 25"}
-    added = rows(one, 0.5, 0.6, 0.7, 0.9) + rows(other, 0.51, 0.62, 0.73) + [rows(other, *[0.0] * 4)[3] | lost]
-    shown, *_ = cells(part_tables.cata(added))
-    assert (shown["MP: added"], shown["MP: added in the paper"]) == ("+2.0 ± 2.5", "+0.5")  # 61.0 less 60.5

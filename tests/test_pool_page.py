@@ -26,9 +26,3 @@ def test_what_is_said_is_compared_on_the_sets_that_all_were_run_on():
     both = rows("plain") + rows("plain", "svhn", 5, acc_observed=0.0) + rows("kmeans")
     plain, kmeans = cells(pool_page.tables(both)["said"])
     assert plain["right lines"] == kmeans["right lines"] == "60"
-
-
-def test_a_training_that_diverged_leaves_its_cell_empty():
-    lost = [row | {"acc": None, "acc_observed": None, "diverged": "before step 25"} for row in rows("mp")]
-    shown = cells(pool_page.tables(rows("plain") + lost)["right"])
-    assert [line[""] for line in shown] == ["plain", "chance, told"]

@@ -3,12 +3,10 @@
 import re
 import subprocess
 import sys
-from importlib.metadata import PathDistribution
 from pathlib import Path
 from zipfile import ZipFile
 
 import archives
-import licences
 import pytest
 import versions
 from archives import ReleaseError
@@ -110,30 +108,6 @@ def test_a_wheel_that_is_not_the_source_or_too_large_or_without_licence_is_refus
     monkeypatch.setattr(archives, "WHEEL_BYTES", 10)
     with pytest.raises(ReleaseError, match="more than 10"):
         archives.check_wheel(tmp_path / "a.whl", {"medi/__init__.py"})
-
-
-@pytest.mark.parametrize("line", METADATA.splitlines()[1:])
-def test_metadata_without_a_field_is_refused(tmp_path, line):
-    bad = wheel(tmp_path / "medi.whl", metadata=METADATA.replace(line + "\n", ""))
-    with pytest.raises(ReleaseError, match=line.partition(":")[0]):
-        archives.check_metadata(bad, "0.2.0")
-
-
-@pytest.mark.parametrize(
-    ("fields", "licence", "permissive"),
-    [
-        ("License-Expression: Apache-2.0 AND MIT", "Apache-2.0 AND MIT", True),
-        ("Classifier: License :: OSI Approved :: BSD License", "BSD License", True),
-        ("License: MIT License", "MIT License", True),
-        ("License-Expression: GPL-3.0-only", "GPL-3.0-only", False),
-        ("License-Expression: LicenseRef-Proprietary", "LicenseRef-Proprietary", False),
-        ("Summary: nothing is stated", "", False),
-    ],
-)
-def test_licences_are_read_from_metadata_and_told_apart(tmp_path, fields, licence, permissive):
-    (tmp_path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: x\nVersion: 1\n{fields}\n")
-    assert licences.licence_of(PathDistribution(tmp_path)) == licence
-    assert bool(licences.PERMISSIVE.search(licence)) == permissive
 
 
 def test_workflows_name_actions_by_commit_and_give_no_rights_by_default():

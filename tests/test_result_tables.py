@@ -3,16 +3,12 @@
 from functools import partial
 from statistics import stdev
 
-import paper_coverage
 import pytest
 import tables
-from hypothesis import given
-from hypothesis import strategies as st
 from markdown_cells import cells
 
 from medi.bench.grid import ALL
 from medi.data.facts import BENCHMARKS
-from paper.parts import parts_of
 
 
 def row(acc: float, method: str, dataset: str = "cifar10", observations: int | str = 5, **other: object) -> dict:
@@ -56,23 +52,6 @@ def test_seeds_become_a_mean_and_a_standard_deviation():
     assert (found["oracle"], found["published, without CATA"]) == ("80.0", "57.9 ± 0.1")
 
 
-def test_kmeans_of_all_characters_at_once_stands_beside_the_papers_number():
-    pooled = {"score": "pooled", "balance": False}
-    rows = [row(0.1, "kmeans", "omniglot", 1, **pooled, way=659), row(0.3, "kmeans", "omniglot", 1, **pooled)]
-    *_, twenty, every = cells(tables.kmeans(rows))
-    assert (every["setting"], every["1-obs"], every["1-obs, paper"]) == ("Omniglot 659-way", "10.0", "2.0 ± 0.2")
-    assert (twenty["setting"], twenty["1-obs"]) == ("Omniglot 20-way", "30.0")
-
-
-def test_on_equal_terms_a_method_that_assumes_equal_sizes_is_marked():
-    terms = {"score": "pooled"}
-    rows = [row(0.4, "rs", balance=False, **terms), row(0.5, "rs", **terms)]
-    rows += [row(0.6, "uno", balance=False, **terms) | {"assumes_equal_sizes": True}]
-    untold, told = cells(tables.on_equal_terms(rows))
-    assert untold == {"set": "CIFAR-10", "told": "nothing", "n": "1", "chance": "25.0", "RS": "40.0", "UNO ≈": "60.0"}
-    assert (told["RS"], told["UNO ≈"]) == ("50.0", "")
-
-
 def test_everything_observed_stands_over_the_papers_and_the_authors_figures():
     everything = {"observations": ALL, "score": "pooled"}
     rows = [
@@ -106,13 +85,6 @@ def test_a_row_of_other_settings_than_the_preset_is_marked(settings, shown):
     assert (svhn["RS"], omniglot["UNO"]) == (shown, "20.0 †")
 
 
-def test_where_training_diverged_the_cell_is_empty():
-    lost = row(0.0, "mm", "svhn", config="paper", sampler="cata") | {"acc": None, "diverged": "before step 25"}
-    shown, *_ = cells(tables.by_setting([lost, row(0.6, "mm", "svhn")], partial(tables.of_method, "mm")))
-    assert shown["MM"] == "**60.0**"
-    assert not shown.get("preset `paper`, CATA")
-
-
 def test_candidates_with_most_splits_come_first_and_others_are_compared_on_shared_ones():
     rows = [
         *(trial(acc, "short", split) for split, acc in enumerate([0.5, 0.7, 0.9])),
@@ -125,27 +97,3 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
     assert (short["candidate"], short["to the first"]) == ("`short`", f"-5.0 ± {stdev([-10, 0, -5]) / 3**0.5:.1f}")
     assert (lucky["candidate"], lucky["std"], lucky["to the first"]) == ("`lucky`", "", "+4.0 (1)")
     assert (elsewhere["candidate"], elsewhere["to the first"]) == ("`elsewhere`", "")
-
-
-@given(st.lists(st.lists(st.floats(0.1, 1.0), min_size=1, max_size=6), min_size=1, max_size=12))
-def test_no_candidate_is_lost_and_their_order_is_by_splits_then_by_acc(scores):
-    rows = [trial(acc, f"c{n}", split) for n, splits in enumerate(scores) for split, acc in enumerate(splits)]
-    found = cells(tables.trials(rows))
-    assert {line["candidate"] for line in found} == {f"`c{n}`" for n in range(len(scores))}
-    order = [(-int(line["splits"]), -float(line["ACC"])) for line in found]
-    assert order == sorted(order)
-    assert not any("-0.0" in line.get("to the first", "") for line in found)
-
-
-def test_a_part_of_the_paper_counts_as_covered_where_every_cell_has_rows():
-    wanted = next(part for part in parts_of(tables.HEADLINE, tables.HEADLINE) if part.name == "kmeans")
-    rows = [run.as_row() for run in wanted.at([0, 1]) if run.dataset != "svhn"]
-    rows += [run.as_row() for run in wanted.at([2]) if run.dataset == "cifar10"]
-    rows += [run.as_row() for run in wanted.at([0]) if run.dataset == "svhn"][:1]
-    line = next(one for one in cells(paper_coverage.coverage(rows)) if one["part"] == "`kmeans`")
-    assert [line[name] for name in ("SVHN", "CIFAR-10", "CIFAR-100", "Omniglot")] == [
-        "1 of 4",
-        "n = 3",
-        "n = 2",
-        "n = 2",
-    ]

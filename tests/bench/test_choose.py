@@ -5,7 +5,7 @@ import torch
 from tiny import KMEANS_RUN, TINY_RUN
 
 from medi.bench import choose
-from medi.bench.choose import hold_out, splits_of, try_candidates
+from medi.bench.choose import hold_out, try_candidates
 from medi.bench.rows import read_rows
 from medi.bench.setup import Setup
 from medi.cli.bench_show import show_choices
@@ -13,7 +13,6 @@ from medi.core.errors import InputError
 from medi.core.files import read_journal
 from medi.core.progress import Silent
 from medi.data.benchmarks import Benchmark
-from medi.data.splits import held_out_splits
 
 KMEANS, MP = (replace(run, dataset="glyphs") for run in (KMEANS_RUN, TINY_RUN))
 
@@ -112,16 +111,3 @@ def test_held_out_classes_that_are_observed_in_full_keep_a_quarter_of_each_for_q
     assert torch.bincount(split.novel.labels).tolist() == [5, 5]
     pictures = [image.numpy().tobytes() for part in (split.novel_train, split.novel) for image in part.images]
     assert sorted(pictures) == sorted(image.numpy().tobytes() for image in whole.novel.images)
-
-
-def test_families_that_are_observed_in_full_are_held_out_whole(glyphs):
-    names = tuple(f"{'abcdefgh'[number % 8]}/{number}" for number in range(20))
-    known = replace(glyphs.known.of_classes(range(20)), class_names=names)
-    benchmark = Benchmark(replace(glyphs.facts, families=True), known, glyphs.novel)
-    for classes in splits_of(benchmark, "all"):
-        split = hold_out(benchmark, classes, "all")
-        held, learnt = ({name[0] for name in part.class_names} for part in (split.novel, split.known))
-        assert len(held) == 2
-        assert not held & learnt
-        assert split.novel_train is None
-    assert splits_of(benchmark, 5) == held_out_splits(20)

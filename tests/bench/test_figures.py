@@ -1,16 +1,13 @@
 """The figure of a comparison: what it draws is what the rows say."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
-from matplotlib.text import Text
 
 from medi.bench.figures import draw_comparison, save_figure
 from medi.bench.grid import Run
 from medi.core.errors import InputError
-from medi.registry import COMPARED_METHODS
 
 RUN = Run("glyphs", "kmeans", "default", None, 20, 5, "honest", "pooled", 0)
 
@@ -93,27 +90,6 @@ def test_one_sampler_leaves_one_bar_a_method():
     assert heights(panels(rows, sampler="uniform")["Glyphs, 5 observations"]) == pytest.approx([50, 70])
     with pytest.raises(InputError, match="unknown sampler in these results 'catta'"):
         panels(rows, sampler="catta")
-
-
-def test_letters_of_the_whole_comparison_can_be_read_on_a_page_of_900_pixels():
-    rows = [
-        row(0.5, dataset=dataset, method=method, observations=count, sampler=None)
-        for dataset in ("cifar10", "cifar100", "svhn", "omniglot")
-        for method in COMPARED_METHODS
-        for count in (1, 5)
-    ]
-    figure = draw_comparison(rows, "pooled")
-    smallest = min(text.get_fontsize() for text in figure.findobj(Text) if text.get_text())
-    assert smallest / 72 * 900 / figure.get_figwidth() >= 9.5  # pixels
-
-
-def test_numbers_of_neighbouring_bars_do_not_touch():
-    figure = draw_comparison([row(0.5, method=method) for method in COMPARED_METHODS], "pooled")
-    figure.draw_without_rendering()
-    (axes,) = figure.axes
-    boxes = [text.get_window_extent() for text in axes.texts]
-    assert len(boxes) == len(COMPARED_METHODS)
-    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_picture_is_written_whole_or_refused(tmp_path):

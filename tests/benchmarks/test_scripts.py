@@ -1,4 +1,4 @@
-"""Scripts of `benchmarks` run at their smallest; they and `experiments` answer bad input in one line."""
+"""Scripts of `benchmarks` run at their smallest; they and `experiments` answer an unknown option in one line."""
 
 import os
 import subprocess
@@ -45,48 +45,6 @@ def test_unknown_arguments_are_one_line(name, capsys, monkeypatch):
     assert code == 2
     assert "--nonsense" in said or "required" in said
     assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "reason"),
-    [
-        ("complexity", ["--methods", "MMM"], "unknown name 'MMM'"),
-        ("complexity", ["--table", "nothing.json"], "cannot read nothing.json"),
-        ("complexity", ["--table", "broken.json"], "broken.json is not JSON"),
-        ("complexity", ["--device", "abacus"], "unknown device 'abacus'"),
-        ("maml", ["--device", "cpu", "--network", "mlp", "--only", "abacus"], "no way has 'abacus'"),
-        ("choosing", ["--results", ".", "--out", "out.png"], "no 3 settings"),
-        ("diagnose", [], "give --out"),
-        ("diagnose", ["--table", "other.json"], "other.json has no rows"),
-        ("glance", ["--out", "out", "--photos", "photos"], "has 1 subfolders with 12 photos or more"),
-        ("speed", ["--repeats", "0"], "--repeats"),
-        ("steps", ["--repeats", "0"], "--repeats: 0 is too small"),
-        ("speed", [], "medi data fetch cifar10"),
-        ("discover", ["--sets", "cifar100", "--out", "out"], "medi data fetch cifar100"),
-        ("reading", [], "medi data fetch cifar100"),
-        ("solvability", ["--out", "broken.json"], "a file is in the way"),
-    ],
-)
-def test_bad_input_is_one_line_that_names_it(name, words, reason, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDI_DATA", str(tmp_path))
-    Path("broken.json").write_text("{")
-    Path("other.json").write_text('{"seconds": 1}\n')
-    for number in range(12):
-        path = tmp_path / "photos" / "only" / f"{number}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
-    code, said = answer(import_module(name).main, capsys, monkeypatch, *words)
-    assert code == 2
-    assert reason in said
-    assert said.count("\n") == 1
-
-
-def test_ctrl_c_is_one_line_too(capsys, monkeypatch):
-    def main(parser) -> None:
-        raise KeyboardInterrupt
-
-    assert answer(main, capsys, monkeypatch) == (130, "script.py: stopped.\n")
 
 
 SMALLEST = {

@@ -17,9 +17,3 @@ def test_reordered_points_are_put_in_the_same_order_bit_for_bit(seed, n, kind):
 
 def test_points_that_are_alike_stay_in_the_order_in_which_they_come():
     assert torch.equal(content_order(torch.ones(2, 6, 3)), torch.arange(6).expand(2, -1))
-
-
-def test_places_lead_back():
-    points = torch.rand(2, 7, 3)
-    order = content_order(points)
-    assert torch.equal(take(take(points, order), order.argsort(1)), points)

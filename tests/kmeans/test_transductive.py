@@ -1,11 +1,13 @@
+import numpy as np
 import pytest
 import torch
 from small_sets import generator as seeded
 
+from medi.core.errors import InputError
 from medi.kmeans import kmeans as module
 from medi.kmeans import transductive
 from medi.kmeans.kmeans import squared_distances
-from medi.kmeans.transductive import refine
+from medi.kmeans.transductive import refine, towards_neighbours
 from medi.metrics import score_episodes
 
 
@@ -22,14 +24,6 @@ def test_refining_lifts_accuracy_above_the_nearest_centre(balanced):
     nearest = score_episodes(labels, squared_distances(points, centres).argmin(-1)).acc.mean()
     refined = score_episodes(labels, refine(centres, points, balanced=balanced).plan.argmax(-1)).acc.mean()
     assert refined > nearest + 0.1
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-def test_rows_of_the_plan_are_probabilities(balanced):
-    centres, points, _ = one_observation_episodes()
-    plan = refine(centres, points, balanced=balanced).plan
-    torch.testing.assert_close(plan.sum(-1), torch.ones(30, 80))
-    assert (plan >= 0).all()
 
 
 def test_balance_evens_out_the_columns(monkeypatch):
@@ -66,3 +60,35 @@ def test_chunks_of_episodes_do_not_change_the_result(monkeypatch):
     whole = refine(centres, points, balanced=True)
     monkeypatch.setattr(module, "MEMORY", {"cpu": 1})
     torch.testing.assert_close(refine(centres, points, balanced=True), whole)
+
+
+def some_points(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_a_move_equals_its_formula_written_with_loops():
+    points = some_points(2, 7, 3)
+    moved = towards_neighbours(points, neighbours=2).numpy()
+    for episode, found in zip(points.numpy(), moved, strict=True):
+        distances = ((episode[:, None] - episode[None]) ** 2).sum(2)
+        nearest = [sorted((j for j in range(7) if j != i), key=lambda j: distances[i, j])[:2] for i in range(7)]
+        scale = np.mean([distances[i, j] for i in range(7) for j in nearest[i]])
+        weights = [np.exp([-distances[i, j] / scale for j in nearest[i]]) for i in range(7)]
+        expected = episode
+        for _ in range(3):
+            means = [weights[i] @ expected[nearest[i]] / weights[i].sum() for i in range(7)]
+            expected = (expected + means) / 2
+        assert np.allclose(found, expected)
+
+
+def test_too_few_points_and_equal_points_are_no_trouble():
+    single = some_points(3, 1, 4)
+    assert torch.equal(towards_neighbours(single, neighbours=5), single)
+    equal = torch.ones(1, 4, 2)
+    assert torch.equal(towards_neighbours(equal, neighbours=9), equal)
+
+
+@pytest.mark.parametrize(("points", "neighbours"), [(some_points(1, 4, 2), 0), (torch.zeros(3, 2), 2)])
+def test_what_cannot_be_moved_says_why(points, neighbours):
+    with pytest.raises(InputError, match="at least 1"):
+        towards_neighbours(points, neighbours=neighbours)

@@ -11,7 +11,7 @@ from small_sets import generator
 
 from medi.data.imageset import ImageSet
 from medi.methods import Plan
-from medi.methods.bag_training import BagLearner, BagStage, ObservedBag, ramp
+from medi.methods.bag_training import BagLearner, BagStage, ObservedBag
 from medi.methods.dtc import DTC, SoftClusters, divergence, principal_components, sharpened
 from medi.nn import build
 from medi.nn.context import Context
@@ -75,13 +75,6 @@ def test_the_target_is_its_formula_and_its_rows_are_distributions(n, k, seed):
             assert float(target[i, c]) == pytest.approx(weights[c] / sum(weights))
 
 
-@pytest.mark.parametrize("sizes", [(2, 0), (8, 1)], ids=["an empty one", "unequal ones"])
-def test_sure_clusters_of_any_size_are_their_own_target(sizes):
-    q = torch.eye(2)[torch.arange(2).repeat_interleave(torch.tensor(sizes))]
-    assert torch.equal(sharpened(q), q)
-    assert not DTC.assumes_equal_sizes
-
-
 def test_the_divergence_is_the_mean_over_items_or_over_items_and_clusters():
     t, q = (torch.randn(5, 3, generator=generator(i), dtype=torch.float64).softmax(1) for i in range(2))
     total = sum(float(a * (a / b).log()) for a, b in zip(t.flatten(), q.flatten(), strict=True))
@@ -100,15 +93,6 @@ def test_a_first_stage_draws_assignments_towards_the_targets_of_the_beginning():
         target = sharpened(start(bag).softmax(1))
         before, after = (float(divergence(target, model(bag).log_softmax(1))) for model in (start, drawn))
     assert after < before / 2
-
-
-@pytest.mark.parametrize(("share", "reached"), [(1.0, False), (0.2, True)])
-def test_the_weight_of_consistency_is_reached_after_its_share_of_the_stage(share, reached, monkeypatch):
-    seen = []
-    monkeypatch.setattr("medi.methods.dtc.ramp", lambda done, length: seen.append(ramp(done, length)) or seen[-1])
-    stage = BagStage(epochs=10, batch=40, schedule=Schedule(steps=1, rate=1e-3))
-    learner(DTC(stage=stage, warm_up=0.0, ramp=share, first=stage)).adapt(points(n=40), 4, None, Context())
-    assert (seen[-7] == 1.0) == reached
 
 
 def test_fewer_dimensions_than_classes_keep_all_that_there_are():

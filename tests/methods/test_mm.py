@@ -68,15 +68,6 @@ def test_without_steps_the_learner_is_where_pretraining_ended_now_and_when_asked
     assert not torch.allclose(adapted.parameters["head.weight"][0], first.model.head.weight)  # the steps are taken
 
 
-def test_classes_that_are_held_out_for_the_log_are_no_part_of_pretraining(monkeypatch):
-    seen = []
-    monkeypatch.setattr(mm, "WATCHED_CLASSES", 0.5)
-    monkeypatch.setattr(mm, "pretrain", lambda known, *rest: seen.append(known) or pretrain(known, *rest))
-    before = Pretraining("prototypes", "mlp", batch=60, schedule=Schedule(steps=1))
-    replace(QUICK, pretraining=before).fit(blobs(16), Plan(2, 3, queries=5))
-    assert seen[0].n_classes == 8  # half of sixteen
-
-
 def test_turned_copies_of_known_classes_are_classes_of_their_own(tmp_path):
     known = patterns(classes=2, each=8)
     for rotations, way in ((False, 2), (True, 4)):

@@ -64,14 +64,6 @@ def test_without_steps_pretraining_is_all_that_is_learnt():
         replace(SMALL, schedule=Schedule(steps=0))
 
 
-def test_the_same_seed_learns_the_same_and_another_seed_something_else():
-    one, same, other = (
-        SMALL.fit(KNOWN, Plan(3, 2, context=Context(seed=seed))).encode(KNOWN.images[:10]) for seed in (0, 0, 1)
-    )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-
-
 def test_turned_classes_are_trained_on_but_not_counted_at_discovery():
     method = MP(rotations=True, way=14, queries=2, schedule=Schedule(steps=1))
     learner = method.fit(patterns(), Plan(4, 2))  # 14-way tasks need the 16 turned classes

@@ -28,11 +28,6 @@ def test_mean_and_interval_are_those_of_scipys_paired_t_test(n):
     assert found.half_width == pytest.approx((high - low) / 2)
 
 
-def test_seeds_are_matched_in_any_order_and_others_are_left_out():
-    found = paired_difference(rows(CATA, CATA_ACC)[::-1], rows(RUN, PLAIN_ACC[1:3], first_seed=1))
-    assert found == paired_difference(rows(CATA, CATA_ACC[1:3]), rows(RUN, PLAIN_ACC[1:3]))
-
-
 def test_one_seed_has_no_interval_and_none_no_difference():
     assert paired_difference(rows(CATA, [0.5]), rows(RUN, [0.25])) == Difference(0.25, None, 1)
     assert paired_difference(rows(CATA, [0.5]), rows(RUN, [0.25], first_seed=7)) is None

@@ -16,7 +16,7 @@ from medi.core.progress import Silent
 from medi.jobs.workers import rows_of_answer
 from paper import run as paper
 from paper.parts import Part
-from paper.run import Wanted, run_paper, what_is_left
+from paper.run import Wanted, run_paper
 
 KMEANS = Run("rules", "kmeans", "default", None, 5, 5, "honest", "episode", 0)
 POOLED = replace(KMEANS, score="pooled")
@@ -77,16 +77,6 @@ def test_one_part_can_be_run_by_itself_and_an_unknown_one_is_refused(tmp_path, s
     with pytest.raises(InputError, match=r"part of the paper 'tow'.*two"):
         go(tmp_path / "other", "tow")
     assert not (tmp_path / "other").exists()
-
-
-def test_what_is_left_is_judged_by_what_is_there():
-    mp = replace(KMEANS, method="mp", sampler="uniform")
-    other = replace(KMEANS, dataset="glyphs")
-    done = {KMEANS: {"seconds": 120.0}}
-    assert "nothing" in what_is_left([KMEANS], done)
-    assert "about 2 min" in what_is_left([KMEANS, replace(KMEANS, seed=1)], done)
-    assert "about 2 min" in what_is_left([other], done)  # another dataset says a little of this one
-    assert "no estimate" in what_is_left([mp], done)
 
 
 def test_the_next_batch_is_of_the_first_ones_seed_and_of_a_kind_that_nobody_is_at():

@@ -56,14 +56,6 @@ def test_the_same_generator_draws_the_same_tasks():
     assert torch.equal(one.query, two.query)
 
 
-def test_labels_number_the_rows_of_a_task():
-    task = UniformSampler(torch.arange(60) // 10, 3, 2, 4).sample(5, generator(3))
-    assert task.support_labels.tolist() == [[0, 0, 1, 1, 2, 2]] * 5
-    assert task.query_labels.tolist() == [[0] * 4 + [1] * 4 + [2] * 4] * 5
-    assert task.way == 3
-    assert len(task) == 5
-
-
 def test_items_of_no_known_class_are_never_drawn():
     labels = torch.tensor([0, -1, 0, 1, -1, 1])
     task = UniformSampler(labels, 2, 1, 1).sample(50, generator(0))

@@ -91,10 +91,6 @@ def test_the_interval_holds_the_truth_nearly_always_where_supports_are_plain():
         assert one.high == pytest.approx(1 - 0.025 ** (1 / 400))  # never seen in 400 points is not impossible
 
 
-def test_one_distribution_under_two_names_overlaps_wholly():
-    assert overlap(normal(2000, 2), np.arange(2000) % 2).tau > 0.96
-
-
 def test_moving_turning_and_scaling_change_nothing():
     y = np.arange(300) % 3
     z = normal(300, 5) + y[:, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -16,9 +17,10 @@ from medi.kmeans.balanced import balanced_kmeans
 from medi.kmeans.free import free_kmeans
 from medi.kmeans.kmeans import describe, group_means, squared_distances
 from medi.kmeans.order import content_order, take
-from medi.methods.base import Clustering, Learner, Plan
-from medi.methods.embedding import best_temperature, prepare
-from medi.methods.inner_steps import Clusterer, adapt
+from medi.methods.base import Assignment, Clustering, Learner, Plan
+from medi.methods.embedding import CentreClustering, best_temperature, prepare
+from medi.methods.inner_steps import Clusterer, Parameters, adapt, respond
+from medi.methods.outputs import OutputClustering
 from medi.methods.pair_losses import label_pairs
 from medi.metrics import score_episodes
 from medi.nn import Network, rebuild
@@ -30,17 +32,13 @@ from medi.tasks.episodes import UniformSampler
 
 if TYPE_CHECKING:
     from medi.methods.mm import MM
-from dataclasses import dataclass
-
-from medi.methods.base import Assignment
-from medi.methods.embedding import CentreClustering
-from medi.methods.inner_steps import Parameters, respond
-from medi.methods.outputs import OutputClustering
 
 WATCHED_TASKS = 10
 """Discovery is scored, and confidence calibrated, on so many tasks."""
 MOST_ADAPTED = 1000
 """Of larger bags so many items, drawn at random, take part in the inner steps and the clustering."""
+MOST_AT_ONCE = 2000
+"""Items asked about that are answered at a time: a pool may be large."""
 REFERENCE_ITEMS = 256
 """Known items, at most, whose statistics normalise an item that is embedded by itself."""
 
@@ -198,10 +196,6 @@ class ReferenceEmbedding(Embedding):
     def exact(self) -> Self:
         """The same in float64 on vectors."""
         return type(self)(exact_network(self.network), self.reference)
-
-
-MOST_AT_ONCE = 2000
-"""Items asked about that are answered at a time: a pool may be large."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,6 @@ class Task:
     query: Tensor
     classes: Tensor
 
-    def __len__(self) -> int:
-        return len(self.support)
-
     @property
     def way(self) -> int:
         """Number of classes in each task."""
