@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from functools import cache
 from hashlib import sha256
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from medi.core.errors import InputError, refuse_unknown
@@ -22,9 +20,10 @@ def from_file(text: str, option: str) -> tuple[Any, str]:
     if not path.is_file():
         raise InputError(f"{option} {text}: there is no file {path}; give path/to/file.py:Name.")
     with input_errors(path, "read"):
-        digest = sha256(read_file(path)).hexdigest()[:12]
+        program = read_file(path)
+    digest = sha256(program).hexdigest()[:12]
     try:
-        module = _imported(path.absolute(), digest)
+        module = _imported(program, path.absolute(), f"medi_file_{digest}")
     except Exception as error:
         raise InputError(f"{option} {text}: {path} cannot be imported ({type(error).__name__}: {error}).") from error
     own = [key for key, value in vars(module).items() if not key.startswith("_") and _is_own(value, module)]
@@ -39,28 +38,25 @@ def _is_own(value: Any, module: ModuleType) -> bool:
     return not isinstance(value, ModuleType)
 
 
-class _FromSource(SourceFileLoader):
-    """Runs the text itself: kept bytecode is known by second and size, which an edit may leave as they were."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the file."""
-        return self.source_to_code(self.get_data(self.path), self.path)
-
-
 @cache
-def _imported(path: Path, digest: str) -> ModuleType:
-    name = f"medi_file_{digest}"
-    loader = _FromSource(name, str(path))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+def _imported(program: bytes, path: Path, name: str) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
-        loader.exec_module(module)
+        return run_program(program, path, name, __file__=str(path))
+    finally:
+        sys.path.remove(str(path.parent))
+
+
+def run_program(program: bytes, path: Path, name: str, **own: Any) -> ModuleType:
+    """The module of a name that a program from a path makes; `own` are names that it finds defined.
+
+    The text itself is run: kept bytecode is known by second and size, which an edit may leave as they were.
+    """
+    module = sys.modules[name] = ModuleType(name)  # dataclasses look their module up
+    vars(module).update(own)
+    try:
+        exec(compile(program, str(path), "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise
-    finally:
-        sys.path.remove(str(path.parent))
     return module

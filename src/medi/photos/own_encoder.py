@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medi.core.errors import InputError
 from medi.core.files import make_folder
+from medi.core.from_file import run_program
 from medi.core.reading import input_errors, read_file
 from medi.photos.cache import cache_folder
 from medi.photos.decode import Cut
@@ -67,10 +66,11 @@ def _mark(program: bytes) -> Path:
 
 def _encoder(text: str, program: bytes, path: Path) -> Encoder:
     """Run a program, and try what it defines on a black and a white picture."""
-    name = text.rpartition(":")[2]
+    name, digest = text.rpartition(":")[2], sha256(program).hexdigest()[:12]
     with _alone(path):
         with _faults(text):
-            function = _defined(program, name, path)
+            found = getattr(run_program(program, path, f"medi_encoder_{digest}"), name)
+            function = found() if isinstance(found, type) else found
             side = int(getattr(function, "side", USUAL_SIDE))
             if not 1 <= side <= LARGEST_SIDE:
                 raise ValueError(f"side is {side}, not 1 to {LARGEST_SIDE}")
@@ -86,17 +86,7 @@ def _encoder(text: str, program: bytes, path: Path) -> Encoder:
 
         black_and_white = np.repeat(np.array([0, 255], np.uint8), 3 * side**2).reshape(2, 3, side, side)
         shape = encode(black_and_white).shape[1:]
-    identity = f"own-{name}-{sha256(program).hexdigest()[:12]}"
-    return Encoder(text, identity, Cut(side), shape, encode, program=program, engine="its own file")
-
-
-def _defined(program: bytes, name: str, path: Path) -> Any:
-    """What a program defines; a class is made an instance of."""
-    module = ModuleType(f"medi_encoder_{sha256(program).hexdigest()[:12]}")
-    sys.modules[module.__name__] = module  # dataclasses look their module up
-    exec(compile(program, str(path), "exec"), module.__dict__)
-    found = getattr(module, name)
-    return found() if isinstance(found, type) else found
+    return Encoder(text, f"own-{name}-{digest}", Cut(side), shape, encode, program=program, engine="its own file")
 
 
 @contextmanager
