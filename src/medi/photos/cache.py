@@ -47,16 +47,12 @@ def cache_folder() -> Path:
 
 
 class PhotoCache:
-    """Bytes by digest, on disk; may be read from several threads."""
+    """Bytes by digest, on disk; may be read from several threads. What other processes add later is not seen.
+
+    The name is that of its folder: an encoder's identity, or `THUMBNAILS`. Where it cannot be used, that is said once.
+    """
 
     def __init__(self, name: str, reporter: Reporter, folder: Path | None = None) -> None:
-        """Open the cache; what other processes add later is not seen.
-
-        Args:
-            name: Of its folder: an encoder's identity, or `THUMBNAILS`.
-            reporter: Told once where the cache cannot be used.
-            folder: Where it lies; None for `cache_folder()`.
-        """
         self.path = (folder or cache_folder()) / name
         self._reporter = reporter
         self._usable = True

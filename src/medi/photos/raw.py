@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from PIL import Image
+
+from medi.core.extras import has
 
 RAW_SUFFIXES = frozenset({".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"})
 CURE = "raw photos need rawpy: pip install 'medi[raw]'"
@@ -27,7 +28,7 @@ _ALIKE = 0.05
 @cache
 def can_read_raw() -> bool:
     """Whether rawpy is installed; it is loaded only when a raw file turns up."""
-    return find_spec("rawpy") is not None
+    return has("rawpy")
 
 
 def called_raw(file: BinaryIO) -> bool:
