@@ -7,7 +7,6 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from medi.discover import output, run
 from medi.methods import teacher
 from medi.methods.cata_views import ViewsConfig
 from medi.photos import encode_folder
-from medi.photos.cache import THUMBNAILS, _digests
 from medi.report import page
 
 
@@ -389,42 +387,6 @@ def test_a_network_learns_from_three_photos_a_class_and_recognises_new_ones(fold
     again = {row["path"]: row for row in rows_of(folders / "new.csv")}
     assert found.keys() == again.keys()
     assert all(row["label"] == found[path] for path, row in again.items() if row["kind"] == "novel")
-
-
-def count_features(folder):
-    """Features that another process can see in the cache right now."""
-    shards = [path for path in folder.glob("*/*.shard") if path.parent.name != THUMBNAILS]
-    return sum(len(_digests(path)) for path in shards)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, SIGKILL])
-def test_a_run_stopped_while_it_reads_photos_goes_on_from_there(folders, medi_, monkeypatch, number):
-    for i in range(40):
-        tinted(folders / "known" / "reds" / f"more {i}.png", PALETTES["reds"], 1000 + i)
-    cache = folders / "cache"
-    monkeypatch.setenv("MEDI_CACHE", str(cache))
-    monkeypatch.setattr(encode_folder, "SHARD", 8)
-    process = start(program, discover(folders, "--classes", "2"), folders)
-    while not (cache.exists() and count_features(cache)):
-        assert process.is_alive()
-        time.sleep(0.01)
-    os.kill(process.pid, number)
-    assert end(process) == (130 if number == signal.SIGINT else -number)
-    if number == signal.SIGINT:
-        assert says_how_to_go_on((folders / "stderr").read_text())
-    done = count_features(cache)
-    assert 0 < done < 54
-    encoded = []
-    real = run.choose_encoder
-
-    def counting(name, device):
-        encoder = real(name, device)
-        return replace(encoder, encode=lambda images: encoded.append(len(images)) or encoder.encode(images))
-
-    monkeypatch.setattr(run, "choose_encoder", counting)
-    assert medi_(*discover(folders, "--classes", "2")).code == 0
-    assert sum(encoded) == 54 - done
-    assert len(rows_of(folders / "out" / "clusters.csv")) == 8
 
 
 def contents(out):
