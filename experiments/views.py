@@ -108,13 +108,27 @@ def study(benchmark: Benchmark, config: ViewsConfig, context: Context) -> dict[s
         "mean_cosine": mean_cosine(model),
         "sizes": views.sizes.tolist(),
         "coverage": coverage(views, known),
-        "topped_up": sampler.topped_up(),
-        "drawn": sampler.drawn(),
+        "topped_up": topped_up(sampler),
+        "drawn": drawn(sampler),
         "agreement": agreement,
         "seconds": round(seconds, 3),
         "settings": asdict(config),
         **describe_run(context.device),
     }
+
+
+def topped_up(sampler: CataSampler, tasks: int = 200) -> float:
+    """Share of items that had to be taken from another view than their task's, over a sample of tasks."""
+    ranks = sampler.views.ranks
+    task, view = sampler.sample_with_views(tasks, torch.Generator(ranks.device).manual_seed(0))
+    items = torch.cat([task.support, task.query], 2)
+    return float((ranks[items, view[:, None, None]] > 0).float().mean())
+
+
+def drawn(sampler: CataSampler, tasks: int = 1000) -> int:
+    """How many classes a sample of tasks draws on."""
+    generator = torch.Generator(sampler.views.ranks.device).manual_seed(0)
+    return len(torch.unique(sampler.sample(tasks, generator).classes))
 
 
 def mean_cosine(model: MultiView) -> float:

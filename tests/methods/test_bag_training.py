@@ -141,25 +141,6 @@ def test_fewer_observations_than_classes_are_refused(learner):
         learner.discover(NOVEL.images, torch.tensor([[0, 10]]), 3, generator())
 
 
-def test_a_collapse_is_said_and_counted():
-    class Collapsed(BagMethod[Network]):
-        def learn(self, known, plan):
-            return build("mlp", (8,))
-
-        def adapt(self, learnt, bag):
-            head = nn.Linear(8, bag.k)
-            nn.init.zeros_(head.weight)
-            return head
-
-    text = io.StringIO()
-    context = Context(reporter=Reporter(Console(file=text, width=200)))
-    learner = Collapsed().fit(KNOWN, replace(PLAN, context=context))
-    clustering = learner.discover(NOVEL.images, bags()[0], 3, generator())
-    assert clustering.used.tolist() == [1, 1]
-    said = "collapsed: the observations of 2 of 2 bags ended in fewer than 3 clusters (the fewest: 1)"
-    assert said in text.getvalue()
-
-
 @pytest.mark.parametrize("method", QUICK.values(), ids=QUICK)
 def test_what_does_not_depend_on_the_observations_is_trained_once(method, tmp_path):
     plan = replace(PLAN, context=Context(folder=tmp_path))

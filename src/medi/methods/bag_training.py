@@ -220,27 +220,15 @@ class BagLearner(Learner):
                 truth = None if told is None else told[number]
                 models.append(self.adapt(bags.encoded[items], bags.k, truth, context).eval())
                 tick(number + 1)
-        clustering = BagClustering(self, models, bags)
-        if (fewest := int(clustering.used.min())) < bags.k:
-            count = int((clustering.used < bags.k).sum())
-            reporter.say(
-                f"{self.method.name}: the observations of {count} of {episodes} bags ended in fewer than {bags.k} "
-                f"clusters (the fewest: {fewest}); the other clusters stay empty."
-            )
-        return clustering
+        return BagClustering(self, models, bags)
 
 
 class BagClustering(OutputClustering):
-    """Clusters that are outputs of networks, one for each bag.
-
-    `used`: how many of them are some observation's largest output, (episodes,): fewer than k after a collapse.
-    """
+    """Clusters that are outputs of networks, one for each bag."""
 
     def __init__(self, learner: BagLearner, models: Sequence[nn.Module], bags: Bags) -> None:
         self.learner, self.models, self.bags = learner, models, bags
-        logits = self.logits(bags.encoded, bags.items)
-        super().__init__(logits, equal_sizes=bags.equal_sizes)
-        self.used = torch.tensor([row.unique().numel() for row in logits.argmax(-1)])
+        super().__init__(self.logits(bags.encoded, bags.items), equal_sizes=bags.equal_sizes)
 
     def assign(self, encoded: Tensor, items: Tensor) -> Assignment:
         """The answer for each item; norm layers use what they saw of known data and observations."""

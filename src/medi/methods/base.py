@@ -106,10 +106,7 @@ class Plan:
         uniform = UniformSampler(known.labels, *size)  # says at once if a task asks for too much
         if self.sampler == "uniform":
             return uniform
-        views = find_views(known, self.views, self.context, self.augmentation)
-        sampler = CataSampler(known.labels, views, *size)
-        self.context.reporter.say(sampler.describe())
-        return sampler
+        return CataSampler(known.labels, find_views(known, self.views, self.context, self.augmentation), *size)
 
 
 class Assignment(NamedTuple):

@@ -40,7 +40,7 @@ class CataSampler(UniformSampler):
     """N-way tasks whose items share a view; views are drawn in proportion to their size.
 
     Where a class has too few items in a task's view, it is topped up with items for which that view comes second, then
-    third; `topped_up` says how often. No item appears twice in a task.
+    third. No item appears twice in a task.
     """
 
     def __init__(
@@ -75,26 +75,6 @@ class CataSampler(UniformSampler):
         random = self._random(*candidates.shape, generator=generator)
         keys = random - self._ranks[candidates, of_view]  # a view's own items come before all others
         return self._mixed(self._pick_items(rows, keys), generator), view
-
-    def topped_up(self, tasks: int = 200) -> float:
-        """Share of items that had to be taken from another view than their task's, over a sample of tasks."""
-        generator = torch.Generator(self._items.device).manual_seed(0)
-        task, view = self.sample_with_views(tasks, generator)
-        items = torch.cat([task.support, task.query], 2)
-        return float((self._ranks[items, view[:, None, None]] > 0).float().mean())
-
-    def drawn(self, tasks: int = 1000) -> int:
-        """How many classes a sample of tasks draws on."""
-        generator = torch.Generator(self._items.device).manual_seed(0)
-        return len(torch.unique(self.sample(tasks, generator).classes))
-
-    def describe(self) -> str:
-        """View sizes, the share of topped-up items and the classes drawn on, in words."""
-        sizes = " + ".join(map(str, self.views.sizes.tolist()))
-        return (
-            f"CATA: views of {sizes} items; {100 * self.topped_up():.1f} % of a task's items come from another view, "
-            f"tasks draw on {self.drawn()} of {len(self.classes)} classes"
-        )
 
     def _mixed(self, task: Task, generator: torch.Generator) -> Task:
         """The same tasks with observations and queries redrawn: those of the task's own view came first."""
