@@ -123,7 +123,7 @@ def test_a_norm_over_three_processes_is_torchs_norm_of_the_whole_batch(tmp_path,
     generator = torch.Generator().manual_seed(0)
     x, target = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
     x = 5 * x + 100  # far from zero: squares minus the square of the mean would be rounded away
-    ours = normalisation("running", 3, images=len(shape) == 4).double()
+    ours = normalisation("running", 3).double()
     theirs = (nn.BatchNorm2d if len(shape) == 4 else nn.BatchNorm1d)(3).double()
     expected = normalise(theirs, x, target)
     on_ranks(3, normalise, ours, x, target, tmp_path / "found")
@@ -164,7 +164,7 @@ def toy_training(folder: Path | None, wait_at: int | None = None) -> dict[str, T
     """A training of 100 steps; from step `wait_at` on it takes its time."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        model = nn.Sequential(nn.Linear(4, 8), normalisation("running", 8, images=False), nn.ReLU(), nn.Linear(8, 2))
+        model = nn.Sequential(nn.Linear(4, 8), normalisation("running", 8), nn.ReLU(), nn.Linear(8, 2))
     steps = 0
 
     def loss(generator: torch.Generator) -> Tensor:

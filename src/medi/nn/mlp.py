@@ -25,7 +25,7 @@ class MLP(nn.Module):
         features = math.prod(shape)
         for width in hidden:
             # No bias: the norm takes it away again.
-            layers += [nn.Linear(features, width, bias=False), normalisation(norm, width, images=False), nn.ReLU()]
+            layers += [nn.Linear(features, width, bias=False), normalisation(norm, width), nn.ReLU()]
             features = width
         self.layers = nn.Sequential(*layers)
         self.width = features

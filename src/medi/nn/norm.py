@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, get_args
 
 import torch
@@ -32,12 +32,13 @@ class BatchStatisticsNorm(nn.Module):
             Set it with `statistics_from`.
     """
 
+    leading: int | None = None
+
     def __init__(self, width: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.eps = eps
-        self.leading: int | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
@@ -80,22 +81,26 @@ class _Moments(torch.autograd.Function):
         return moments, (0, 0)
 
 
-@contextmanager
-def statistics_from(module: nn.Module, leading: int) -> Iterator[None]:
+def statistics_from(module: nn.Module, leading: int) -> AbstractContextManager[None]:
     """Inside the context, the first `leading` items of a batch alone define its statistics.
 
     Put a task's observations first and its queries after them: queries are then normalised as the observations were and
     cannot see one another. Works through `functional_call`, `grad` and `vmap`, where a batch is one task's.
     """
-    layers = [layer for layer in module.modules() if isinstance(layer, BatchStatisticsNorm)]
-    before = [layer.leading for layer in layers]
+    return _with(module, BatchStatisticsNorm, "leading", leading)
+
+
+@contextmanager
+def _with(module: nn.Module, kind: type[nn.Module], name: str, value: object) -> Iterator[None]:
+    """Inside, every layer of a kind has an attribute of another value than its class."""
+    layers = [layer for layer in module.modules() if isinstance(layer, kind)]
+    for layer in layers:
+        setattr(layer, name, value)
     try:
-        for layer in layers:
-            layer.leading = leading
         yield
     finally:
-        for layer, value in zip(layers, before, strict=True):
-            layer.leading = value
+        for layer in layers:
+            delattr(layer, name)
 
 
 class _NormaliseAcross(torch.autograd.Function):
@@ -137,7 +142,7 @@ class _NormaliseAcross(torch.autograd.Function):
         return fixed, of_weight, of_bias, None
 
 
-class _RunningNorm(_BatchNorm):
+class RunningNorm(_BatchNorm):
     """Batch normalisation whose batch may be spread over ranks.
 
     `nn.SyncBatchNorm` does the same on GPUs only, and for processes that draw batches of their own.
@@ -148,29 +153,21 @@ class _RunningNorm(_BatchNorm):
 
     across = False
 
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Vectors and images alike."""
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalise x (n, width) or (n, width, h, w); the shape stays the same."""
         if not (self.across and self.training):
             return super().forward(x)
         result, mean, variance, items = _NormaliseAcross.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
-        self._remember(mean, variance * (items / (items - 1)))
-        normal: Tensor = result
-        return normal
-
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        for running, now in ((self.running_mean, mean), (self.running_var, variance)):
+        for running, now in ((self.running_mean, mean), (self.running_var, variance * (items / (items - 1)))):
             if running is not None and self.momentum is not None:
                 running.lerp_(now.to(running.dtype), self.momentum)
         if self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
-
-
-class RunningNorm1d(_RunningNorm, nn.BatchNorm1d):
-    """For items (n, width)."""
-
-
-class RunningNorm2d(_RunningNorm, nn.BatchNorm2d):
-    """For items (n, width, h, w)."""
+        normal: Tensor = result
+        return normal
 
 
 def forward_together(network: nn.Module, mine: Tensor, items: int) -> Tensor:
@@ -182,16 +179,10 @@ def forward_together(network: nn.Module, mine: Tensor, items: int) -> Tensor:
         outputs: Tensor = network(mine)
         return outputs
     for layer in network.modules():
-        if isinstance(layer, _BatchNorm) and layer.training and not isinstance(layer, _RunningNorm):
+        if isinstance(layer, _BatchNorm) and layer.training and not isinstance(layer, RunningNorm):
             raise InputError(f"{type(layer).__name__} cannot normalise over processes: build it with normalisation().")
-    layers = [layer for layer in network.modules() if isinstance(layer, _RunningNorm)]
-    for layer in layers:
-        layer.across = True
-    try:
+    with _with(network, RunningNorm, "across", True):
         return across_ranks.gather(network(mine), items)
-    finally:
-        for layer in layers:
-            layer.across = False
 
 
 def embed_together(
@@ -205,9 +196,7 @@ def embed_together(
     return forward_together(network, mine, len(images))
 
 
-def normalisation(norm: Norm, width: int, *, images: bool = True) -> nn.Module:
-    """A normalisation layer for (n, width, h, w), or for (n, width) where `images` is false."""
+def normalisation(norm: Norm, width: int) -> nn.Module:
+    """A normalisation layer for (n, width) and (n, width, h, w)."""
     refuse_unknown("norm", norm, get_args(Norm))
-    if norm == "batch":
-        return BatchStatisticsNorm(width)
-    return RunningNorm2d(width) if images else RunningNorm1d(width)
+    return BatchStatisticsNorm(width) if norm == "batch" else RunningNorm(width)
