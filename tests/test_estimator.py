@@ -59,20 +59,6 @@ def test_predict_numbers_like_labels(fitted):
     assert set(fresh) <= set(range(10))
 
 
-def test_transform_gives_the_points_that_predict_compares(digits, fitted):
-    """Each place is a Gaussian about the posterior mean of its items, in the points that `transform` gives."""
-    X, _, _ = digits
-    places, model, power = fitted.recogniser_.places, fitted.recogniser_.model, fitted.recogniser_.recognition.power
-    start = fitted.recogniser_.start[:-1]  # groups that are probably right start with more than others
-    odds = model.share / (1 - model.share)
-    means = places.sums * (odds / (1 + places.counts * odds))[:, None]
-    variances = (1 - model.share) * (1 + odds / (1 + places.counts * odds)) / model.dimensions
-    distances = np.square(fitted.transform(X)[:, None] - means).sum(2)
-    densities = np.exp(-power * (distances / variances + model.dimensions * np.log(variances)) / 2 + start)
-    expected = (densities / densities.sum(1, keepdims=True))[:, [3, 4, 5, 6, 7, 8, 9, 0, 1, 2]]  # known classes first
-    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6, atol=1e-12)
-
-
 def test_probabilities_add_up_and_agree_with_predict(digits, fitted):
     X, _, _ = digits
     for items in (X, X[:1], X + 100, np.full((2, 64), 1e9), np.full((2, 64), -1e29)):

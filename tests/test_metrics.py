@@ -95,7 +95,7 @@ def test_bad_input_is_refused_with_the_cure(score):
         score([[0, 1]], [[0, 1]])
 
 
-def test_episodes_of_a_wrong_shape_are_refused():
+def test_episodes_and_chances_that_are_none_are_refused():
     with pytest.raises(InputError, match="use acc"):
         score_episodes([0, 1], [0, 1])
     with pytest.raises(InputError, match="at least one item"):

@@ -7,14 +7,11 @@ from contracts import check_lines
 from tiny import KMEANS_RUN, TINY, TINY_RUN
 
 from medi.bench import run as bench_run
-from medi.bench.choose import hold_out
-from medi.bench.run import run_grid, train_learner
+from medi.bench.run import run_grid
 from medi.bench.setup import Setup
 from medi.core.errors import InputError
 from medi.core.files import read_journal
 from medi.core.progress import Silent
-from medi.methods import METHODS
-from medi.nn.context import Context
 
 KMEANS, MP = (replace(run, dataset="glyphs") for run in (KMEANS_RUN, TINY_RUN))
 
@@ -36,14 +33,6 @@ def test_every_run_is_a_row_with_all_that_it_came_from(tmp_path):
     assert [row["sampler"] for row in rows] == [None, "uniform", "uniform"]
     assert [row["balance"] for row in rows] == [False, True, False]
     assert {row["sizes"] for row in rows} == {"equal"}
-
-
-def test_a_row_says_whether_the_loss_assumes_equal_sizes():
-    said = [
-        bench_run.provenance(replace(KMEANS, method=name), torch.device("cpu")).get("assumes_equal_sizes")
-        for name in ("kmeans", "dtc", "uno", "simgcd")
-    ]
-    assert said == [None, None, True, True]
 
 
 def test_runs_that_are_told_or_scored_otherwise_are_rows_of_their_own(tmp_path):
@@ -70,14 +59,6 @@ def test_results_of_other_settings_are_never_mixed(tmp_path):
     assert len(go([MP, replace(MP, regime="grouped")], tmp_path / "out", resume=True)) == 2
 
 
-def test_a_grid_is_continued_without_repeating_or_losing_a_run(tmp_path):
-    first = go([KMEANS], tmp_path)
-    for _ in range(2):
-        rows = go([KMEANS, replace(KMEANS, seed=1)], tmp_path, resume=True)
-        assert rows[0] == first[0]
-        assert read_journal(tmp_path / "results.jsonl") == rows
-
-
 def test_the_commit_says_when_the_code_was_changed_after_it(tmp_path, monkeypatch):
     package = tmp_path / "src" / "medi"
     package.mkdir(parents=True)
@@ -92,15 +73,3 @@ def test_the_commit_says_when_the_code_was_changed_after_it(tmp_path, monkeypatc
     assert len(clean) == 40
     code.write_text("two")
     assert asked_anew() == f"{clean}-dirty"
-
-
-@pytest.mark.parametrize("observations", [5, "all"])
-def test_a_learner_may_see_observed_images_beforehand_where_all_are_observed(monkeypatch, glyphs, observations):
-    plans = []
-    monkeypatch.setattr(METHODS["kmeans"], "fit", lambda self, known, plan: plans.append(plan))
-    split = hold_out(glyphs, (3, 5), "all")
-    train_learner(replace(KMEANS, observations=observations, score="pooled"), split, Context())
-    if observations == "all":
-        assert torch.equal(plans[0].observed, split.novel_train.images)
-    else:
-        assert plans[0].observed is None

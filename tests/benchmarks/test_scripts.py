@@ -7,17 +7,14 @@ from importlib import import_module
 from pathlib import Path
 
 import clustering
-import command
 import numpy as np
 import pytest
 import reading
-import torch
 from blobs import blobs
 from discover_draws import Source, draw
 from official import CIFAR100, random_images, write_cifar
 from people import tinted
 from script import read_json, run
-from steps import STAGES, compare
 
 import discover
 
@@ -91,16 +88,6 @@ def test_a_command_is_timed_alone_and_beside_a_busy_process(tmp_path):
     assert found["times"]["seconds"] == round(found["beside"][0]["seconds"] / found["alone"][0]["seconds"], 2)
 
 
-@proc_only
-def test_what_a_command_took_is_its_own():
-    ballast = np.ones(2**26)  # half a GiB
-    figures = command.run_medi("--help", environment={})
-    assert 5 < figures["peak MB"] < ballast.nbytes / 2**20 / 2
-    assert figures["processor seconds"] > 0
-    with pytest.raises(RuntimeError, match=r"medi theory overlap --features none\.npz ended with 2:\n.*none\.npz"):
-        command.run_medi("theory", "overlap", "--features", "none.npz", environment={})
-
-
 def test_every_search_is_compared_with_the_true_grouping(monkeypatch):
     monkeypatch.setattr(clustering, "EPISODES", 3)
     found = clustering.measure(way=3, width=8, scale=10.0)
@@ -130,10 +117,3 @@ def test_photos_are_read_by_both_engines(tmp_path, monkeypatch):
     assert exact["photos a second"] > 0
     assert (exact["largest difference"], exact["mean cosine"]) == (0, pytest.approx(1))
     assert integers["largest difference"] > 0
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="on a CPU nothing is recorded")
-@pytest.mark.parametrize("stage", STAGES)
-def test_both_ways_of_taking_a_step_have_one_gradient(stage):
-    images = torch.randint(0, 256, (300, 3, 8, 8), dtype=torch.uint8).to("cuda")
-    assert compare(stage, images, steps=1, repeats=1)["apart"] < 1e-4

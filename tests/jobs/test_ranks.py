@@ -29,7 +29,6 @@ from medi.nn.norm import forward_together, normalisation
 from medi.nn.schedule import Schedule
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
-CPU = torch.device("cpu")
 CHANGES = Augmentation(crop=2, flip=True, colour=0.2)
 
 

@@ -4,17 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_sets import episodes_of
 from small_sets import generator as seeded
 
 from medi.kmeans.balanced import assign_balanced, assign_nearly, balanced_kmeans, sinkhorn
 from medi.kmeans.kmeans import describe, squared_distances
 from medi.kmeans.swaps import SwapSearch
-
-
-def gaussian_classes(episodes: int, k: int, size: int, d: int, spread: float) -> tuple[torch.Tensor, torch.Tensor]:
-    means = spread * torch.randn(episodes, k, 1, d, generator=seeded())
-    noise = torch.randn(episodes, k, size, d, generator=seeded(1))
-    return (means + noise).flatten(1, 2), torch.arange(k).repeat_interleave(size).expand(episodes, -1)
 
 
 def sizes(labels: torch.Tensor, k: int) -> torch.Tensor:
@@ -43,7 +38,7 @@ def test_the_optimum_is_found_in_nearly_all_draws_and_never_undercut(n, k):
 
 @pytest.mark.parametrize(("k", "d", "spread"), [(5, 64, 0.42), (10, 128, 0.4), (20, 256, 0.33)])
 def test_the_true_grouping_is_rarely_cheaper(k, d, spread):
-    points, labels = gaussian_classes(30, k, 5, d, spread)
+    points, labels = episodes_of(30, k, 5, d, spread)
     found = balanced_kmeans(points, k, generator=seeded())
     assert (found.cost > describe(points, labels, k).cost * 1.00001).double().mean() <= 0.05
 
@@ -60,7 +55,7 @@ def test_sizes_differ_by_at_most_one(n, k, seed):
 
 
 def test_features_of_any_scale_give_the_same_partition():
-    points, _ = gaussian_classes(10, 4, 5, 16, 0.6)
+    points, _ = episodes_of(10, 4, 5, 16, 0.6)
     small, large = (balanced_kmeans(points * scale, 4, generator=seeded()).labels for scale in (2**-20, 2**20))
     assert torch.equal(small, large)
 

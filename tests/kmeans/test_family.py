@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_sets import generator
+from small_sets import episodes_of, generator
 
 from medi.core.errors import InputError
 from medi.kmeans import free
@@ -16,20 +16,11 @@ FAMILY = (kmeans, balanced_kmeans, free_kmeans)
 every = pytest.mark.parametrize("search", FAMILY, ids=lambda search: search.__name__)
 
 
-def classes(episodes: int, k: int, size: int, d: int = 8, apart: float = 20.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gaussian classes with means so many times as wide as the noise, in an order of its own in each episode."""
-    means = apart * torch.randn(episodes, k, 1, d, generator=generator())
-    points = (means + torch.randn(episodes, k, size, d, generator=generator(1))).flatten(1, 2)
-    order = torch.rand(episodes, k * size, generator=generator(2)).argsort(1)
-    labels = torch.arange(k).repeat_interleave(size)[order]
-    return points.gather(1, order.unsqueeze(-1).expand_as(points)), labels
-
-
 @every
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("k", "size"), [(20, 5), (3, 40), (2, 100)])
 def test_well_separated_classes_are_found_in_every_episode(search, k, size, dtype):
-    points, labels = classes(10, k, size)
+    points, labels = episodes_of(10, k, size)
     found = search(points.to(dtype), k, generator=generator())
     assert score_episodes(labels, found.labels).acc.min() == 1
     assert found.centres.dtype == dtype
@@ -37,7 +28,7 @@ def test_well_separated_classes_are_found_in_every_episode(search, k, size, dtyp
 
 @every
 def test_the_same_generator_gives_the_same_result_and_chunks_do_not_change_what_is_found(search, monkeypatch):
-    points, labels = classes(9, 3, 4)
+    points, labels = episodes_of(9, 3, 4)
     first, second = (search(points, 3, generator=generator(7)) for _ in range(2))
     assert torch.equal(first.labels, second.labels)
     monkeypatch.setattr(module, "MEMORY", {"cpu": 1})
@@ -79,7 +70,7 @@ def test_bad_points_are_refused_with_the_cure(search, points, k, says):
 
 
 def test_large_bags_are_grouped_without_looking_at_all_pairs(monkeypatch):
-    points, labels = classes(2, 3, 20)
+    points, labels = episodes_of(2, 3, 20)
     monkeypatch.setattr(free, "MOST_POINTS", 50)
     monkeypatch.setattr(free, "squared_distances", None)
     assert score_episodes(labels, free_kmeans(points, 3, generator=generator()).labels).acc.min() == 1

@@ -2,22 +2,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
+from small_sets import episodes_of
 from small_sets import generator as seeded
 
 from medi.kmeans import kmeans as module
 from medi.kmeans.kmeans import describe, group_means, kmeans, plus_plus_seeds, squared_distances
-
-
-def blobs(
-    episodes: int, k: int, size: int, d: int, *, spread: float, seed: int = 0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gaussian classes with means `spread` times as wide as the noise, in an order of its own in each episode."""
-    generator = seeded(seed)
-    means = spread * torch.randn(episodes, k, 1, d, generator=generator)
-    points = (means + torch.randn(episodes, k, size, d, generator=generator)).flatten(1, 2)
-    order = torch.rand(episodes, k * size, generator=generator).argsort(1)
-    labels = torch.arange(k).repeat_interleave(size)[order]
-    return points.gather(1, order.unsqueeze(-1).expand_as(points)), labels
 
 
 def test_squared_distances_agree_with_subtraction_even_far_from_the_origin():
@@ -29,7 +18,7 @@ def test_squared_distances_agree_with_subtraction_even_far_from_the_origin():
 
 
 def test_cost_is_close_to_scikit_learns_or_better():
-    points, _ = blobs(10, 5, 8, 6, spread=1)
+    points, _ = episodes_of(10, 5, 8, 6, 1.0)
     ours = kmeans(points, 5, generator=seeded(), restarts=20).cost
     theirs = [KMeans(5, n_init=20, random_state=0).fit(bag.numpy()).inertia_ for bag in points]
     assert (ours.numpy() / np.array(theirs) < 1.03).all()
@@ -37,7 +26,7 @@ def test_cost_is_close_to_scikit_learns_or_better():
 
 
 def test_centres_and_cost_belong_to_the_labels():
-    points, _ = blobs(4, 3, 5, 2, spread=1)
+    points, _ = episodes_of(4, 3, 5, 2, 1.0)
     found = kmeans(points, 3, generator=seeded())
     for bag, labels, centres, cost in zip(points, *found, strict=True):
         means = torch.stack([bag[labels == cluster].mean(0) for cluster in range(3)])
@@ -46,7 +35,7 @@ def test_centres_and_cost_belong_to_the_labels():
 
 
 def test_an_emptied_cluster_is_refilled(monkeypatch):
-    points, _ = blobs(5, 3, 6, 2, spread=3)
+    points, _ = episodes_of(5, 3, 6, 2, 3.0)
     # All seeds on one point: two of the three clusters start empty.
     monkeypatch.setattr(
         module, "plus_plus_seeds", lambda points, k, **_: torch.zeros(len(points), 2, k, dtype=torch.int64)
@@ -56,7 +45,7 @@ def test_an_emptied_cluster_is_refilled(monkeypatch):
 
 
 def test_seeds_are_distinct_points_while_there_are_any():
-    points, _ = blobs(10, 2, 4, 3, spread=1)
+    points, _ = episodes_of(10, 2, 4, 3, 1.0)
     seeds = plus_plus_seeds(points, 8, generator=seeded(), restarts=3)
     assert torch.equal(seeds.sort(-1).values, torch.arange(8).expand(10, 3, 8))
 

@@ -108,18 +108,6 @@ def test_all_tasks_at_once_equal_one_after_the_other(norm):
         assert torch.allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-def test_pair_labels_that_are_given_take_the_place_of_rank_statistics():
-    model, (observations, _, _) = smooth(norm=True), tasks()
-    one = InnerSteps(steps=1, rate=0.5, top=TOP)
-    start = {n: v.expand(3, *v.shape) for n, v in fixed(model).items()}
-    by_rank = rank_pairs(respond(model, start, observations)[0], TOP)
-    found = adapt(model, fixed(model), observations, one)
-    same = adapt(model, fixed(model), observations, one, by_rank)
-    other = adapt(model, fixed(model), observations, one, 1 - by_rank)
-    assert all(torch.equal(found[name], same[name]) for name in found)
-    assert not torch.allclose(found["head.weight"], other["head.weight"])
-
-
 def test_bfloat16_activations_leave_parameters_and_gradients_in_float32():
     body = build("mlp", (7,), norm="batch", hidden=(32, 32))
     model = Clusterer(body, body.width, 3)

@@ -1,7 +1,5 @@
 """MM's training: what it teaches, what it begins with and goes on from, and what it says where it fails."""
 
-import sys
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +7,6 @@ import pytest
 import torch
 from small_sets import blobs, generator, patterns
 
-from medi.__main__ import main
-from medi.bench.rows import read_rows
 from medi.core.errors import InputError
 from medi.core.files import read_journal
 from medi.core.tensors import load_arrays
@@ -18,14 +14,11 @@ from medi.data.facts import Augmentation
 from medi.data.imageset import ImageSet
 from medi.methods import Plan, mm
 from medi.methods.cata_views import ViewsConfig
-from medi.methods.inner_steps import Clusterer, InnerSteps, MetaLoss
+from medi.methods.inner_steps import InnerSteps
 from medi.methods.mm import MM, hold_out
 from medi.methods.pretraining import Pretraining, pretrain
 from medi.metrics import score_episodes
-from medi.nn import build
 from medi.nn.context import Context
-from medi.nn.cuda_graph import replayed
-from medi.nn.per_task_conv import batch_over_tasks
 from medi.nn.schedule import Schedule
 from medi.tasks.episodes import UniformSampler
 
@@ -75,21 +68,6 @@ def test_turned_copies_of_known_classes_are_classes_of_their_own(tmp_path):
         replace(QUICK, rotations=rotations).fit(known, Plan(4, 3, queries=5, context=Context(folder=folder)))
         [checkpoint] = folder.glob("mm-*.safetensors")
         assert load_arrays(checkpoint)[1]["identity"]["task"]["way"] == way
-
-
-def test_a_divergence_is_a_row_without_scores_and_the_grid_goes_on(tmp_path, monkeypatch, capsys):
-    wild = {"network": "mlp", "inner": {"steps": 2, "rate": 1e30}, "tasks": 4, "schedule": {"steps": 2}}
-    monkeypatch.setattr(MM, "presets", {**MM.presets, "wild": wild})
-    options = "--dataset glyphs --method mm --config wild --way 2 --observations 1 --seeds 1 --episodes 2 --device cpu"
-    monkeypatch.setattr(sys, "argv", ["medi", "bench", "run", *options.split(), "--out", str(tmp_path / "out")])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 0
-    (row,) = read_rows(tmp_path / "out" / "results.jsonl")
-    assert (row["acc"], row["nmi"], row["ari"]) == (None, None, None)
-    assert "mm diverged before step 2 at learning rate 0.001" in row["diverged"]
-    assert "inner steps had rate 1e+30" in row["diverged"]
-    assert row["diverged"] in capsys.readouterr().err
 
 
 def logged(folder: Path, key: str) -> list[tuple[int, float]]:
@@ -168,15 +146,6 @@ def test_tasks_of_images_are_drawn_by_either_sampler(sampler):
     assert learner.discover(known.images, torch.tensor([[0, 1, 4, 5]]), 2, generator()).labels.shape == (1, 4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("network", ["conv4", "vgg16", "resnet18"])
-def test_every_network_of_images_can_be_trained(network):
-    known = patterns(channels=1, side=32)
-    method = MM(network=network, inner=InnerSteps(steps=1), tasks=1, schedule=Schedule(steps=1))
-    learner = method.fit(known, Plan(2, 2, queries=2))
-    assert learner.discover(known.images, torch.tensor([[0, 1, 4, 5]]), 2, generator()).labels.shape == (1, 4)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -198,24 +167,3 @@ def test_every_network_of_images_can_be_trained(network):
 def test_settings_that_mean_nothing_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         MM(**settings)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a GPU")
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_gpu_replays_the_second_order_gradients_of_launched_steps(precision):
-    body = build("conv4", (1, 16, 16), norm="batch")
-    batch_over_tasks(body, mm.MATMUL_SIDE["cuda"])
-    launched = Clusterer(body, body.width, 3).cuda()
-    recorded = deepcopy(launched)
-    settings = InnerSteps(steps=2, rate=0.1, top=body.width, precision=precision), "label", 0.5, 3
-    labels = [torch.arange(3).repeat_interleave(each).expand(4, -1).contiguous().cuda() for each in (2, 5)]
-    with replayed(MetaLoss(recorded, *settings)) as call:
-        for seed in range(3):
-            images = torch.randn(4, 21, 1, 16, 16, generator=generator(seed)).cuda()
-            losses = MetaLoss(launched, *settings)(images, *labels), call(images, *labels)
-            for model, loss in zip((launched, recorded), losses, strict=True):
-                model.zero_grad()
-                loss.backward()
-            assert torch.allclose(*losses, rtol=1e-5)
-            for one, other in zip(launched.parameters(), recorded.parameters(), strict=True):
-                assert torch.allclose(one.grad, other.grad, rtol=1e-3, atol=1e-5)

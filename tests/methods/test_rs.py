@@ -126,11 +126,3 @@ def test_later_stages_are_kept_with_what_the_first_was_learnt_from(supervised, t
 def test_what_cannot_be_trained_is_refused():
     with pytest.raises(InputError, match="supervised_batch=0"):
         RS(supervised_batch=0)
-
-
-def test_known_items_without_a_label_are_left_out():
-    labels = KNOWN.labels.clone()
-    labels[::7] = -1
-    known = replace(KNOWN, labels=labels)
-    learner = replace(VECTORS, supervised=Schedule(steps=2)).fit(known, Plan(way=3, observations=5))
-    assert learner.discover(NOVEL.images, bags(1)[0], 3, generator()).labels.shape == (1, 15)

@@ -74,18 +74,12 @@ def test_every_call_is_replayed_and_the_recording_leaves_no_trace(monkeypatch):
     assert recorder.replays == 3
 
 
-def test_mixed_precision_is_for_the_way_forward_alone(monkeypatch):
-    recorder, loss = Recorder(monkeypatch), Squares()
+def test_mixed_precision_is_for_the_way_forward_alone_and_a_recording_has_tensors_of_its_own(monkeypatch):
+    recorder, loss, given = Recorder(monkeypatch), Squares(), batch(0)
     with torch.autocast("cpu", torch.bfloat16), replayed(loss) as call:
-        call(*batch(0))
+        call(*given)
     assert loss.mixed == [True] * 4
     assert recorder.mixed is False
-
-
-def test_a_recording_has_tensors_of_its_own(monkeypatch):
-    recorder, given = Recorder(monkeypatch), batch(0)
-    with replayed(Squares()) as call:
-        call(*given)
     assert not {tensor.data_ptr() for tensor in given} & {tensor.data_ptr() for tensor in recorder.example}
 
 

@@ -98,15 +98,6 @@ def test_the_norm_asked_for_is_the_only_one(name, norm):
     assert (ours, theirs) == (norm == "batch", norm == "running")
 
 
-@pytest.mark.parametrize(("name", "norm"), [("conv4", "running"), ("vgg16", "batch"), ("resnet18", "batch")])
-def test_channels_last_gives_the_same_embedding(name, norm):
-    network = build(name, (3, 32, 32), norm=norm)
-    x = torch.randn(4, 3, 32, 32)
-    expected = network(x)
-    network = network.to(memory_format=torch.channels_last)
-    assert torch.allclose(network(x.to(memory_format=torch.channels_last)), expected, atol=1e-3)
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "settings", "message"),
     [

@@ -9,7 +9,7 @@ from tiny import tiny_benchmark
 from medi.bench import run as bench_run
 from medi.bench import work
 from medi.bench.grid import Run
-from medi.bench.work import do, local_workers, next_batch
+from medi.bench.work import do, next_batch
 from medi.core.errors import InputError
 from medi.core.files import read_journal
 from medi.core.progress import Silent
@@ -88,16 +88,3 @@ def test_the_next_batch_is_of_the_first_ones_seed_and_of_a_kind_that_nobody_is_a
     assert next_batch(waiting, [batch("rules", "mp", 0)]) == 1
     assert next_batch(waiting, [batch("rules", "mp", 0), batch("rules", "mm", 0)]) == 0  # rather wait than skip a seed
     assert next_batch(waiting, [batch("rules", "mp", 1)]) == 0
-
-
-@pytest.mark.slow
-def test_a_run_that_diverges_is_said_and_the_others_are_done_by_two_processes(tmp_path, monkeypatch):
-    far_too_fast = {"from": "cpu", "network": "mlp", "schedule": {"steps": 50, "rate": 1e30}}
-    mp = replace(KMEANS, method="mp", config="fast", sampler="uniform", changes=far_too_fast)
-    monkeypatch.setattr(paper, "parts_of", lambda datasets, abundant: [*PARTS, Part("three", (mp,))])
-    workers = local_workers(2, "cpu", keep_going=True)
-    written = go(tmp_path, seeds=1, workers=workers)
-    assert [path.name for path in written] == ["one.md", "three.md", "two.md", "two.png"]
-    assert len(rows(tmp_path)) == 6
-    assert [row["config"] for row in rows(tmp_path) if "diverged" in row] == ["fast"]
-    assert not workers.failures

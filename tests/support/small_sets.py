@@ -50,3 +50,12 @@ def hurried(settings):
     values = {one.name: getattr(settings, one.name) for one in fields(settings)}
     short = {name: 2 for name in counts if isinstance(values.get(name), int)}
     return replace(settings, **{name: hurried(value) for name, value in values.items()} | short)
+
+
+def episodes_of(episodes: int, k: int, size: int, d: int = 8, apart: float = 20.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points of Gaussian classes with means so many times as wide as the noise, shuffled, and their classes."""
+    means = apart * torch.randn(episodes, k, 1, d, generator=generator())
+    points = (means + torch.randn(episodes, k, size, d, generator=generator(1))).flatten(1, 2)
+    order = torch.rand(episodes, k * size, generator=generator(2)).argsort(1)
+    labels = torch.arange(k).repeat_interleave(size)[order]
+    return points.gather(1, order.unsqueeze(-1).expand_as(points)), labels

@@ -49,13 +49,6 @@ def test_every_item_and_every_class_is_drawn_equally_often():
     assert torch.allclose(items, expected, atol=0.02)
 
 
-def test_the_same_generator_draws_the_same_tasks():
-    sampler = UniformSampler(torch.arange(60) // 10, 3, 2, 4)
-    one, two = (sampler.sample(5, generator(3)) for _ in range(2))
-    assert torch.equal(one.support, two.support)
-    assert torch.equal(one.query, two.query)
-
-
 def test_items_of_no_known_class_are_never_drawn():
     labels = torch.tensor([0, -1, 0, 1, -1, 1])
     task = UniformSampler(labels, 2, 1, 1).sample(50, generator(0))

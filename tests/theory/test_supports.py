@@ -1,5 +1,4 @@
 import math
-from itertools import permutations
 from statistics import NormalDist
 
 import numpy as np
@@ -7,10 +6,8 @@ import pytest
 from convergence import balls, boxes, gaussians
 from small_sets import generator as seeded
 
-from medi.core.draws import Draws
 from medi.core.errors import InputError
 from medi.theory import overlap
-from medi.theory.supports import _halve
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -22,32 +19,6 @@ def three_intervals(n: int) -> tuple[np.ndarray, np.ndarray]:
     y = np.arange(n) % 3
     z = np.array([0.0, 0.5, 0.6])[y] + np.array([1.0, 1.0, 0.8])[y] * np.random.default_rng(0).random(n)
     return z[:, None], y
-
-
-def test_shares_are_those_of_a_plain_count():
-    y = np.arange(90) % 3
-    z = normal(90, 3) + y[:, None]
-    halves = _halve(z, y, 3, 4, Draws(1))
-    half = halves.half
-    assert [((y == c) & (half == 0)).sum() for c in range(3)] == [15, 15, 15]
-
-    def nearness(item: int, label: int) -> float:
-        """Distance of an item to its fourth nearest neighbour of a class in the other half."""
-        others = z[(half != half[item]) & (y == label)]
-        return np.sort(np.linalg.norm(z[item] - others, axis=1))[3]
-
-    # Of 15 held-out points all but a share 0.5 / sqrt(15) are inside: at least 13.06.
-    radius = {
-        (side, c): sorted(nearness(i, c) for i in np.flatnonzero((half == side) & (y == c)))[14 - 1]
-        for side in (0, 1)
-        for c in range(3)
-    }
-    count = np.zeros((3, 3))
-    for i in range(90):
-        inside = [c for c in range(3) if c == y[i] or nearness(i, c) <= radius[half[i], c] + 1e-9]
-        for a, b in permutations(inside, 2):
-            count[a, b] += 1
-    assert np.allclose(halves.overlaps(), count / 90)
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
