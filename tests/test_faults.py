@@ -175,6 +175,16 @@ def test_a_pool_whose_features_are_being_kept_can_be_killed_again_and_again(tmp_
     survive(*assign_pool, tmp_path, kills=kills, writes=32, seed=kills)
 
 
+def test_the_run_after_a_kill_encodes_only_what_was_not_kept(tmp_path, assign_pool):
+    work, _ = assign_pool
+    pool, out = Pool(tmp_path), tmp_path / "out"
+    # A shard is two writes, the file and its folder: in the middle of the fourth shard's file.
+    assert end(start(dies, work, out, 7, 20)) == -signal.SIGKILL
+    pool.encoded()
+    work(out)
+    assert pool.encoded() == 60 - 3 * 4
+
+
 FILE_OPERATIONS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
 
 
