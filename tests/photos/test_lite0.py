@@ -18,7 +18,7 @@ from medi.photos import lite0
 from medi.photos.decode import decoding, read_photo
 from medi.photos.encoders import DEFAULT_ENCODER, INT8, load_encoder
 from medi.photos.lite0 import by_onnxruntime
-from medi.photos.lite0_graph import Integers, Layer, Numbers
+from medi.photos.lite0_graph import IntegerGraph, Layer, Node
 from medi.photos.onnx_file import Graph
 from medi.photos.torch_file import read_weights
 
@@ -160,7 +160,7 @@ def test_integers_come_near_and_are_kept_apart(encoder, varied):
 def test_the_mean_of_clipped_numbers_is_that_of_many_draws():
     mean, deviation = np.array([-1.0, 0.5, 5.0, 9.0], np.float32), np.array([1.0, 2.0, 3.0, 0.1], np.float32)
     layer = Layer(np.zeros((4, 1, 1, 1), np.float32), mean, 1, (0, 0), mean, deviation)
-    expected = Integers().clipped(Numbers("x"), layer).mean
+    expected = IntegerGraph().clipped(Node("x"), layer).mean
     draws = np.random.default_rng(0).normal(mean, deviation, (200_000, 4))
     np.testing.assert_allclose(expected, draws.clip(0, 6).mean(0), atol=0.02)
 

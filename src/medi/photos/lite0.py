@@ -21,7 +21,7 @@ from medi.core.errors import InputError
 from medi.core.reading import read_file
 from medi.photos.decode import Cut
 from medi.photos.encoders import INT8, Encoder
-from medi.photos.lite0_graph import Floats, Integers, Layer, Numbers
+from medi.photos.lite0_graph import FloatGraph, IntegerGraph, Layer, Node
 from medi.photos.torch_file import read_weights
 
 SIDE, WIDTH = 224, 1280
@@ -45,7 +45,7 @@ def load_lite0(name: str) -> Encoder:
     def encode(images: NDArray[np.uint8]) -> Singles:
         with making:
             if not made:
-                made.append(by_onnxruntime(onnx_file(weights(), Integers() if name == INT8 else Floats())))
+                made.append(by_onnxruntime(onnx_file(weights(), IntegerGraph() if name == INT8 else FloatGraph())))
         return made[0](images)
 
     return Encoder(
@@ -60,17 +60,17 @@ def load_lite0(name: str) -> Encoder:
     )
 
 
-def onnx_file(weights: Mapping[str, NDArray[Any]], arithmetic: Floats) -> bytes:
+def onnx_file(weights: Mapping[str, NDArray[Any]], graph: FloatGraph) -> bytes:
     """The network, each convolution together with the batch norm after it."""
     side = SIDE
 
-    def layer(x: Numbers, convolution: str, norm: str, stride: int = 1, *, clip: bool = True) -> Numbers:
+    def layer(x: Node, convolution: str, norm: str, stride: int = 1, *, clip: bool = True) -> Node:
         nonlocal side
         made = _layer(weights, convolution, norm, side, stride)
         side = -(-side // stride)
-        return (arithmetic.clipped if clip else arithmetic.linear)(arithmetic.convolved(x, made), made)
+        return (graph.clipped if clip else graph.linear)(graph.convolved(x, made), made)
 
-    x = layer(arithmetic.start(), "_conv_stem", "_bn0", 2)
+    x = layer(graph.start(), "_conv_stem", "_bn0", 2)
     for number in range(_BLOCKS):
         block, before = f"_blocks.{number}.", x
         if number:
@@ -78,8 +78,8 @@ def onnx_file(weights: Mapping[str, NDArray[Any]], arithmetic: Floats) -> bytes:
         x = layer(x, f"{block}_depthwise_conv", f"{block}_bn1", 2 if number in _STRIDING else 1)
         x = layer(x, f"{block}_project_conv", f"{block}_bn2", clip=False)
         if number not in _FIRST:
-            x = arithmetic.added(x, before)
-    return arithmetic.file(layer(x, "_conv_head", "_bn1"), WIDTH)
+            x = graph.added(x, before)
+    return graph.file(layer(x, "_conv_head", "_bn1"), WIDTH)
 
 
 def _layer(weights: Mapping[str, Singles], convolution: str, norm: str, side: int, stride: int) -> Layer:

@@ -41,7 +41,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Node:
     """A result in the graph; all but its name is needed in integers alone."""
 
     name: str  # of the result
@@ -50,34 +50,34 @@ class Numbers:
     scale: float = 1.0  # what one step of an integer is worth
 
 
-class Floats:
+class FloatGraph:
     """How the operations of the network are written into a graph."""
 
     def __init__(self) -> None:
         self.graph = Graph()
 
-    def start(self) -> Numbers:
+    def start(self) -> Node:
         """The pixels, as (x - 127) / 128."""
         pixels = self.graph.add("DequantizeLinear", _SOURCE, self.scalar(1 / 128), self.scalar(127, np.uint8))
-        return Numbers(pixels, np.zeros(3, np.float32), scale=1 / 128)
+        return Node(pixels, np.zeros(3, np.float32), scale=1 / 128)
 
-    def weights(self, x: Numbers, layer: Layer) -> tuple[str, str]:
+    def weights(self, x: Node, layer: Layer) -> tuple[str, str]:
         """Weights and bias of a convolution of x, as names of constants."""
         return self.graph.constant(layer.weight), self.graph.constant(layer.bias)
 
-    def clipped(self, x: Numbers, layer: Layer) -> Numbers:
+    def clipped(self, x: Node, layer: Layer) -> Node:
         """What leaves a batch norm, between 0 and 6."""
-        return Numbers(self.graph.add("Clip", x.name, self.scalar(0), self.scalar(SIX)))
+        return Node(self.graph.add("Clip", x.name, self.scalar(0), self.scalar(SIX)))
 
-    def linear(self, x: Numbers, layer: Layer) -> Numbers:
+    def linear(self, x: Node, layer: Layer) -> Node:
         """What leaves a batch norm, as it is."""
         return x
 
-    def added(self, x: Numbers, y: Numbers) -> Numbers:
+    def added(self, x: Node, y: Node) -> Node:
         """The sum of both."""
-        return Numbers(self.graph.add("Add", x.name, y.name))
+        return Node(self.graph.add("Add", x.name, y.name))
 
-    def convolved(self, x: Numbers, layer: Layer) -> Numbers:
+    def convolved(self, x: Node, layer: Layer) -> Node:
         """A convolution."""
         before, after = layer.padding
         name = self.graph.add(
@@ -89,22 +89,22 @@ class Floats:
             pads=(before, before, after, after),
             group=len(layer.weight) if layer.depthwise else 1,
         )
-        return Numbers(name)
+        return Node(name)
 
     def scalar(self, value: float, kind: type = np.float32) -> str:
         """A constant without dimensions."""
         return self.graph.constant(np.array(value, kind))
 
-    def file(self, x: Numbers, width: int) -> bytes:
+    def file(self, x: Node, width: int) -> bytes:
         """The file of a network that takes uint8 (n, 3, 224, 224) and gives the mean of its last result (n, width)."""
         pooled = self.graph.add("Flatten", self.graph.add("GlobalAveragePool", x.name), axis=1)
         return self.graph.file(_SOURCE, (3, 224, 224), pooled, width)
 
 
-class Integers(Floats):
+class IntegerGraph(FloatGraph):
     """The same in 8 bits: every result is rounded; ONNX Runtime then computes with these."""
 
-    def weights(self, x: Numbers, layer: Layer) -> tuple[str, str]:
+    def weights(self, x: Node, layer: Layer) -> tuple[str, str]:
         """Both rounded, a scale for each output channel."""
         weight, bias = layer.weight, layer.bias
         largest = np.abs(weight).max((1, 2, 3)) / 127
@@ -115,26 +115,26 @@ class Integers(Floats):
         of_bias = (scale * x.scale).astype(np.float32)
         return self._constant(rounded, scale), self._constant(np.round(bias / of_bias).astype(np.int32), of_bias)
 
-    def clipped(self, x: Numbers, layer: Layer) -> Numbers:
+    def clipped(self, x: Node, layer: Layer) -> Node:
         """Rounded to 256 steps from 0 to 6, with the mean of a clipped normal distribution."""
         mean, deviation = layer.mean, layer.deviation
         low, high = (edge.astype(np.float64) for edge in (-mean / deviation, (SIX - mean) / deviation))
         inside = ndtr(high) - ndtr(low)
         expected = mean * inside + deviation * (_density(low) - _density(high)) + SIX * ndtr(-high)
         scale = SIX / 255  # 0 to 255 are 0 to 6: rounding clips
-        return Numbers(self._rounded(x.name, scale, 0), expected.astype(np.float32), scale=scale)
+        return Node(self._rounded(x.name, scale, 0), expected.astype(np.float32), scale=scale)
 
-    def linear(self, x: Numbers, layer: Layer) -> Numbers:
+    def linear(self, x: Node, layer: Layer) -> Node:
         """Rounded around zero."""
         return self._around_zero(x.name, layer.mean, layer.deviation**2)
 
-    def added(self, x: Numbers, y: Numbers) -> Numbers:
+    def added(self, x: Node, y: Node) -> Node:
         """The sum of both, rounded around zero."""
         return self._around_zero(self.graph.add("Add", x.name, y.name), x.mean + y.mean, x.variance + y.variance)
 
-    def _around_zero(self, name: str, mean: Singles, variance: Singles) -> Numbers:
+    def _around_zero(self, name: str, mean: Singles, variance: Singles) -> Node:
         scale = float((np.abs(mean) + REACH * np.sqrt(variance)).max()) / 127
-        return Numbers(self._rounded(name, scale, 128), mean, variance, scale)
+        return Node(self._rounded(name, scale, 128), mean, variance, scale)
 
     def _rounded(self, name: str, scale: float, zero: int) -> str:
         step, nothing = self.scalar(scale), self.scalar(zero, np.uint8)
