@@ -67,8 +67,7 @@ def reply(question: Mapping[str, Any], review: Review, truth: Sequence[Any]) -> 
         fits = [item for item in items if truth[item] == truth[a]]
         if fits:
             return {"action": "answer", "a": fits[0], "b": a, "same": True}
-        others = {"others": list(items[1:])} if len(items) > 1 else {}
-        return {"action": "answer", "a": a, "b": items[0], "same": False} | others
+        return {"action": "answer", "a": a, "b": items[0], "same": False, "others": list(items[1:])}
     if kind == "half" and truth[a] != truth[b]:
         group = review.history.state.groups[b]
         rest = [item for item in review.history.state.members[group] if item not in items]

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 from review_pages import serving, settled, show
-from reviews import engine_review
+from reviews import engine_review, review_with_a_known_one
 
+from medi.grouping.engine import Ask
 from medi.metrics import acc
 
 TRUTH = np.repeat([0, 1, 2], 16)
@@ -18,7 +20,7 @@ SAID = {"half": 2, "merge": 4}
 def asked(browser, tmp_path, request):
     """A page, its review, and what is asked first."""
     points = 8 * np.eye(4)[TRUTH] + np.random.default_rng(0).normal(size=(len(TRUTH), 4))
-    review = engine_review(tmp_path, points, SAID[request.param])
+    review = engine_review(tmp_path, points, Ask(SAID[request.param]))
     question = review.state()["question"]
     assert question["kind"] == request.param
     with serving(review) as (address, _):
@@ -33,7 +35,7 @@ def sides(browser) -> list[set[int]]:
         set(photos)
         for photos in browser.run(
             """[...document.querySelectorAll("#question figure")].map((side) =>
-                [...side.querySelectorAll("img")].map((one) => Number(one.src.match(/photo.(\\d+)/)[1])))"""
+                [...side.querySelectorAll("img[src*=photo]")].map((one) => Number(one.src.match(/photo.(\\d+)/)[1])))"""
         )
     ]
 
@@ -89,7 +91,30 @@ def test_yes_and_no_change_the_groups_as_they_say_and_are_undone(asked, letter, 
 @pytest.mark.parametrize("asked", list(SAID), indirect=True)
 def test_what_is_passed_on_is_gone_and_changes_nothing(asked):
     browser, review, question = asked
+    before = sides(browser)
     browser.press("p")
-    assert browser.run("document.getElementById('question').hidden")
+    assert sides(browser) != before or browser.run("document.getElementById('question').hidden")
     assert review.history.seq == 0
     assert again(review, question)
+
+
+@pytest.mark.parametrize("letter", ["Y", "D"])
+def test_a_photo_that_looks_like_a_known_class_is_put_there_or_never_again(browser, tmp_path, letter):
+    review = review_with_a_known_one(tmp_path)
+    for name in ("rose", "tulip"):
+        Image.new("RGB", (40, 30), (200, 60, 60)).save(review.folder.known / name / "1.png")
+    before, question = seen(review), review.state()["question"]
+    assert question["known"][0] == [0, "rose"]
+    with serving(review) as (address, _):
+        show(browser, address)
+        browser.wait_until("[...document.querySelectorAll('#question img')].every((one) => one.naturalWidth > 0)")
+        assert len(sides(browser)) == 1 + len(question["items"]) + len(question["known"])
+        answer(browser, letter, walk=False)
+        settled(browser, review, 1)
+        now = review.history.state
+        assert (now.known[question["a"]] == "rose") == (letter == "Y")
+        assert ((question["a"], "rose") in now.refused) == (letter == "D")
+        browser.press("z")
+        settled(browser, review, 2)
+        assert seen(review) == before
+        assert browser.complaints("http://127.0.0.1:", "about:blank") == []

@@ -332,7 +332,13 @@ STATES = st.builds(
     next_group=ITEM,
     questions=st.none()
     | st.lists(
-        st.builds(Question, ITEM, ITEM, st.floats(0, 1), st.just("half"), st.floats(0, 9), st.just([])), max_size=3
+        st.builds(
+            Question,
+            *(ITEM, ITEM, st.floats(0, 1), st.just("which"), st.floats(0, 9)),
+            items=st.lists(ITEM, max_size=2),
+            known=st.lists(st.tuples(ITEM, TEXT).map(list), max_size=2),
+        ),
+        max_size=3,
     ),
     note=st.dictionaries(TEXT, TEXT),
 )

@@ -138,7 +138,7 @@ DOCUMENTS = {
             "confidence": [[1, 0.5]],
             "names": {"3": "rose"},
             "words": [0, [[1, 1, 2, "move"]]],
-            "questions": [[1, 2, 0.5]],
+            "questions": [[1, 2, 0.5], [1, 2, 0.5, "which", 1.5, [2], [[1, "rose"]]]],
             "offers": [[3, [1], -1, "rose"]],
             "note": {"text": "Moved.", "moved": [2]},
         },

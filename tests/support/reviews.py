@@ -11,7 +11,7 @@ from PIL import Image
 from sklearn.cluster import AgglomerativeClustering
 
 from medi.grouping.constraints import Links
-from medi.grouping.engine import Anchors, Ask
+from medi.grouping.engine import ALONE, Anchors, Ask, kind_of, known_label
 from medi.grouping.grouper import PosteriorGrouper
 from medi.grouping.saved_pool import Regrouped, SavedPool
 from medi.review.discovery_folder import read_folder
@@ -25,13 +25,21 @@ class ToyPool:
     """Points on a plane: the nearest anchor of what was said decides, and noise makes the samples."""
 
     points: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     names: tuple[str, ...] = ("rose", "tulip")
     said: list[Links] = field(default_factory=list)
     draws: int = 20
+    classes: np.ndarray | None = None
+    confidence: Sequence[float] = ()
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def known(self) -> Anchors:
+        """Far from everything, where it is not said where."""
+        far = -100 * np.eye(len(self.names), self.points.shape[1])
+        return Anchors(far if self.classes is None else self.classes, np.full(len(self.names), 5.0))
 
     def regroup(self, links: Links, start=None) -> Regrouped:
         """Every group at its mean; free points go to the nearest group that nothing keeps them out of."""
@@ -83,11 +91,12 @@ def toy_pool(sizes: Sequence[int] = (6, 5, 4), known: int = 2, alone: int = 2, s
     centres = 5 * np.column_stack([np.arange(len(sizes)), np.arange(len(sizes)) % 2])
     heaps = centres[labels] + generator.normal(0, 0.4, (len(labels), 2))
     others = 50 + 9 * generator.random((known + alone, 2))
-    return ToyPool(np.concatenate([heaps, others]), np.concatenate([labels, np.full(known + alone, -1)]))
+    ends = np.repeat([known_label(0), ALONE], (known, alone))
+    return ToyPool(np.concatenate([heaps, others]), np.concatenate([labels, ends]))
 
 
 def write_discovery(
-    folder: Path, pool: ToyPool, *, paths: Sequence[str] = (), known: int = 2, photos: bool = True, size: int = 24
+    folder: Path, pool: ToyPool, *, paths: Sequence[str] = (), photos: bool = True, size: int = 24
 ) -> Path:
     """The files that `medi discover` writes, and photos in one colour a group."""
     out, novel, classes = folder / "out", folder / "novel", folder / "known"
@@ -97,15 +106,13 @@ def write_discovery(
     for name in pool.names:
         (classes / name).mkdir(parents=True)
     generator = np.random.default_rng(1)
-    first_known = int((pool.labels >= 0).sum())
     with (out / "clusters.csv").open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         for item, (name, label) in enumerate(zip(names, pool.labels.tolist(), strict=True)):
-            is_known = first_known <= item < first_known + known
-            kind = "novel" if label >= 0 else "known" if is_known else "alone"
-            sure = 0.5 + 0.5 * generator.random()
-            row = [name, kind, label if label >= 0 else "", pool.names[0] if is_known else "", f"{sure:.4f}"]
+            kind, sure = kind_of(label), pool.confidence[item] if len(pool.confidence) else generator.uniform(0.5, 1)
+            known = pool.names[known_label(0) - label] if kind == "known" else ""
+            row = [name, kind, label if kind == "novel" else "", known, f"{sure:.4f}"]
             writer.writerow([*row, pool.names[item % len(pool.names)]])
             if photos:
                 (novel / name).parent.mkdir(parents=True, exist_ok=True)
@@ -129,10 +136,24 @@ def act(review: Review, action: str, **arguments) -> dict:
     return review.state()
 
 
-def engine_review(folder: Path, points: np.ndarray, k: int) -> Review:
-    """Points in so many groups by the engine that people have, no known class beside them."""
-    none = Anchors.none(points.shape[1])
-    grouping = PosteriorGrouper((), none.means, np.zeros(0, int)).group(points, none, Ask(k))
-    drawn = ToyPool(points, grouping.labels)
-    pool = SavedPool(grouping, np.arange(len(points)), drawn.positions(), ())
-    return Review(read_folder(write_discovery(folder, drawn, known=0)), pool)
+def engine_review(folder: Path, points: np.ndarray, ask: Ask, known: np.ndarray | None = None) -> Review:
+    """Points (n, d) grouped by the engine that people have, beside known classes (classes, items, d)."""
+    known = np.zeros((0, 1, points.shape[1])) if known is None else known
+    classes, items, width = known.shape
+    grouper = PosteriorGrouper((), known.reshape(-1, width), np.repeat(np.arange(classes), items))
+    grouping = grouper.group(points, Anchors(known.mean(1), np.full(classes, float(items))), ask)
+    drawn = ToyPool(points, grouping.labels, confidence=grouping.confidence)
+    pool = SavedPool(grouping, np.arange(len(points)), drawn.positions(), drawn.names[:classes])
+    return Review(read_folder(write_discovery(folder, drawn)), pool)
+
+
+def review_with_a_known_one(folder: Path) -> Review:
+    """Two new classes, and a photo between the first and a known class: where it belongs is the first question."""
+    generator, corners = np.random.default_rng(0), 4 * np.eye(8)
+    known = corners[2:4, None] + generator.normal(size=(2, 20, 8))
+    new = corners[:2, None] + generator.normal(size=(2, 12, 8))
+    between = 0.4 * corners[0] + 0.6 * corners[2]
+    middle = known.mean((0, 1))
+    length = np.sqrt(np.square(known - middle).sum(-1).mean())
+    points = (np.concatenate([*new, [between]]) - middle) / length
+    return engine_review(folder, points, Ask(only_novel=False), (known - middle) / length)

@@ -48,13 +48,11 @@ class PosteriorGrouping(Grouping):
     """Groups read off the posterior.
 
     Attributes:
-        known: The known classes, as far from the middle as rehearsals say.
         rehearsed: What rehearsals set.
         found: The posterior and what was read off it, of units; None where the grouping was read from a file.
         unit: (n,) the unit that each point was grouped in; -1 where a person said what it is.
     """
 
-    known: Anchors
     rehearsed: Rehearsed
     found: Grouped | None = None
     unit: Ints | None = None

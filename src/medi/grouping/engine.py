@@ -142,6 +142,7 @@ class Grouping(ABC):
         labels: (n,) groups from 0 on, the largest 0; `ALONE`; or `known_label` of a known class.
         numbers: (most + 1,) probability of each number of groups.
         confidence: (n,) probability that each label is right.
+        known: The known classes, where the model has them.
 
     >>> from medi.grouping.grouper import PosteriorGrouper
     >>> line, nobody = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]]), np.zeros(0, int)
@@ -158,6 +159,7 @@ class Grouping(ABC):
     labels: Ints
     numbers: Floats
     confidence: Floats
+    known: Anchors
 
     @property
     @abstractmethod

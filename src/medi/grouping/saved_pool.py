@@ -117,6 +117,11 @@ class SavedPool:
         """(m, d) of lines."""
         return self.grouping.points[self.place]
 
+    @property
+    def known(self) -> Anchors:
+        """Classes of `names` that lines may be of: none where the pool is only novel."""
+        return Anchors.none(self.points.shape[1]) if self.grouping.ask.only_novel else self.grouping.known
+
     def positions(self) -> Floats:
         """(m, 2) places of lines on the map."""
         return self.on_map

@@ -168,15 +168,18 @@ def reject(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 
 def answer(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Say whether two photos show the same thing; what is different from one may be so from others, too."""
+    """Say whether two photos show the same thing; what is different may be so from others, and of no known class."""
     a, b, same = item_of(arguments.get("a"), "a", draft), item_of(arguments.get("b"), "b", draft), arguments.get("same")
     if not isinstance(same, bool):
         raise RefusedError("“same” must be true or false.")
     if a == b:
         raise RefusedError("A question needs two different photos.")
-    compared = setting.call(b) if "others" not in arguments else "those that you saw"
+    others = items_of(arguments, draft, "others", empty=True) if "others" in arguments and not same else []
+    classes = arguments.get("known", [])
+    if not isinstance(classes, list):
+        raise RefusedError("“known” must be a list of known classes.")
+    compared = "those that you saw" if others or classes else setting.call(b)
     said = f"{setting.call(a)} and {compared} are {'the same' if same else 'different'}"
-    others = items_of(arguments, draft, "others") if "others" in arguments and not same else []
     for other in (b, *others):
         chain = contradiction(a, other, same, draft.words)
         if chain and arguments.get("override") is not True:
@@ -185,6 +188,8 @@ def answer(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
         draft.words, lost = overruled(a, other, same, draft.words)
         draft.overruled += lost
         (draft.join if same else draft.part)(a, other)
+    if not same:
+        draft.refused.update((a, class_of(value, setting)) for value in classes)
     return f"You said that {said}."
 
 
@@ -197,9 +202,7 @@ def aside(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def known(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say that photos are of a known class."""
-    items, value = items_of(arguments, draft), arguments.get("name")
-    if not isinstance(value, str) or value not in setting.class_names:
-        raise RefusedError("“name” must be one of the known classes.")
+    items, value = items_of(arguments, draft), class_of(arguments.get("name"), setting)
     draft.mark(items, value)
     draft.refused.difference_update((item, value) for item in items)
     return f"Marked {setting.call_all(items)} as the known class “{value}”."
@@ -260,7 +263,7 @@ ACTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
     "split": (split, ("group", "parts")),
     "move": (move, ("items", "group")),
     "reject": (reject, ("items",)),
-    "answer": (answer, ("a", "b", "same", "others", "override")),
+    "answer": (answer, ("a", "b", "same", "others", "known", "override")),
     "aside": (aside, ("items",)),
     "known": (known, ("items", "name")),
     "group": (group, ("items", "name")),
@@ -299,6 +302,13 @@ def group_of(value: Any, draft: Draft) -> int:
     if group < 0 or group not in draft.groups:
         raise RefusedError(f"There is no group {group}; it may have been merged or emptied: load the page again.")
     return group
+
+
+def class_of(value: Any, setting: Setting) -> str:
+    """The name of a known class."""
+    if not isinstance(value, str) or value not in setting.class_names:
+        raise RefusedError("There is no such known class: load the page again.")
+    return value
 
 
 def name_of(value: Any) -> str:

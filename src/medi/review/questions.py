@@ -1,53 +1,54 @@
 """Which question pays: by how many photos the answer is expected to correct.
 
-Three kinds: which of three groups a photo belongs to, whether two groups are one kind, and whether a half of a group is
-another kind. Nothing is asked about photos that a person has settled, nor what follows from what was said.
+Three kinds: which of three groups or known classes a photo belongs to, whether two groups are one kind, and whether a
+half of a group is another kind. Nothing is asked about photos that a person has settled, nor what follows from what was
+said.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medi.core.arrays import Floats, Ints
+from medi.core.arrays import Ints
 from medi.review.constraints import bundles, kept_apart
 from medi.review.draft import Draft
-from medi.review.places import place_chances
+from medi.review.places import chances
 from medi.review.state import Question, ReviewState
 from medi.review.togetherness import near_groups
+
+if TYPE_CHECKING:
+    from medi.grouping.saved_pool import SavedPool
 
 MOST = 12
 """Questions kept: the first is asked, the others wait in case it is skipped."""
 CHOICES = 3
-"""Groups that a photo is compared with."""
+"""Groups and known classes that a photo is compared with; a group is always among them."""
+CLASS_FROM = 0.1
+"""Probability from which on a known class is among them."""
 MOST_SPLIT = 24
 """Groups that are divided in search of a half that is another kind."""
 MERGE, HALF = 0.5, 0.25
 """What two groups for one, and a half for another kind, count: samples make too much of them. These and the worth of a
 photo were chosen on known classes of CIFAR-100 that played novel, and on pools of flowers."""
-Divide = Callable[[Sequence[int], int], Ints]
-"""Divides items into parts by what they look like: the part of each."""
 
 
-def questions(state: ReviewState, samples: Ints, points: Floats, divide: Divide | None = None) -> list[Question]:
+def questions(state: ReviewState, samples: Ints, pool: SavedPool) -> list[Question]:
     """Questions, the one first whose answer is expected to correct most photos.
 
     Args:
         state: Where items are, and what was said of them.
         samples: (s, n): in each sample, items with equal numbers are together.
-        points: (n, d) what items look like.
-        divide: For questions about halves of groups.
+        pool: What items look like.
     """
     if not len(samples) or not state.members:
         return []
-    asking = _Asking(state, samples, points)
-    found = [*asking.which(), *asking.merges()]
-    if divide is not None:
-        found += asking.halves(divide)
-    found = [one for one in found if one.worth > 0]
+    asking = _Asking(state, samples, pool)
+    found = [one for one in (*asking.which(), *asking.merges(), *asking.halves()) if one.worth > 0]
     return _varied(sorted(found, key=lambda one: (-one.worth, one.a, one.b)), state.groups)
 
 
@@ -56,42 +57,53 @@ class _Asking:
 
     Attributes:
         chances: (n, groups) how probable each group is for each item.
+        known: (n, classes) how probable each known class is.
         near: (n, groups) how often an item is together with another one of a group.
         stands: What stands for each group.
     """
 
-    def __init__(self, state: ReviewState, samples: Ints, points: Floats) -> None:
-        self.state, self.samples, self.members = state, samples, state.members
+    def __init__(self, state: ReviewState, samples: Ints, pool: SavedPool) -> None:
+        self.state, self.samples, self.pool, self.members = state, samples, pool, state.members
         self.held, self.of = state.held, bundles(state.words)
         self.said = kept_apart(state.words, self.of)
         self.stands = list(Draft(state).anchors().values())
         self.near = near_groups(samples, self.members)
-        seen = self.near / np.maximum(self.near.sum(1, keepdims=True), 1e-9)
-        self.chances = (place_chances(points, self.members, np.asarray(state.confidence), self.held) + seen) / 2
+        self.chances, self.known = chances(state, samples, pool)
 
     def open(self, a: int, b: int) -> bool:
         """Whether nothing that was said tells if two items belong together."""
         return self.of[a] != self.of[b] and frozenset((self.of[a], self.of[b])) not in self.said
 
     def which(self) -> Iterator[Question]:
-        """Which of three groups photos belong to that nobody settled; an answer corrects one that is elsewhere now."""
+        """Where photos belong that nobody settled; an answer corrects one that is elsewhere now."""
         groups = list(self.members)
         confidence, shown = self.state.confidence, self._unsettled()
         for item, here in enumerate(self.state.groups):
             if item in self.held or item in self.stands or self.state.known[item]:
                 continue
-            chances = self.chances[item] * (1 if here >= 0 else 1 - confidence[item])
-            places = [place for place, stands in enumerate(self.stands) if self.open(item, stands)]
-            places = sorted(places, key=lambda place: -chances[place])[:CHOICES]
-            other = next(
-                (shown[place] for place in places if shown[place] not in (-1, item) and self.open(item, shown[place])),
-                None,
-            )
+            somewhere = 1.0 if here >= 0 else 1 - confidence[item]
+            near = enumerate(somewhere * self.chances[item])
+            found = [(float(chance), place, "") for place, chance in near if self.open(item, self.stands[place])]
+            found += self._classes(item, somewhere)
+            places = sorted(found, key=lambda one: -one[0])[:CHOICES]
+            others = (shown[place] for _, place, name in places if not name)
+            other = next((other for other in others if other not in (-1, item) and self.open(item, other)), None)
             if other is not None:
-                elsewhere = float(sum(chances[place] for place in places if groups[place] != here))
+                elsewhere = sum(chance for chance, place, name in places if name or groups[place] != here)
                 worth = math.sqrt(elsewhere * (1 - confidence[item] if here >= 0 else 1))
-                likely = float(chances[places[0]])
-                yield _question("which", item, other, likely, worth, [self.stands[place] for place in places])
+                yield _question("which", item, other, places[0][0], worth)._replace(
+                    items=[self.stands[place] for _, place, name in places if not name],
+                    known=[[rank, name] for rank, (_, _, name) in enumerate(places) if name],
+                )
+
+    def _classes(self, item: int, somewhere: float) -> list[tuple[float, int, str]]:
+        """How probable the likeliest known classes of an item are, a place that is no group, and their names."""
+        likely = [
+            (somewhere * chance, -1, name)
+            for name, chance in zip(self.pool.names, self.known[item].tolist(), strict=False)
+            if somewhere * chance >= CLASS_FROM and (item, name) not in self.state.refused
+        ]
+        return sorted(likely, key=lambda one: -one[0])[: CHOICES - 1]
 
     def _unsettled(self) -> list[int]:
         """An item of each group that nobody has settled, if possible what stands for it; -1 where there is none."""
@@ -108,14 +120,14 @@ class _Asking:
                 if self.open(a, b) and not {a, b} & self.held:
                     seen, alike = self.near[groups[small], large].mean(), self.chances[groups[small], large].mean()
                     chance = MERGE * float(min(seen, alike))
-                    yield _question("merge", b, a, chance, chance * len(groups[small]), [])
+                    yield _question("merge", b, a, chance, chance * len(groups[small]))
 
-    def halves(self, divide: Divide) -> Iterator[Question]:
+    def halves(self) -> Iterator[Question]:
         """Whether the smaller half of a group is another kind: if so, it is corrected as far as it is doubtful."""
         doubt = 1 - np.asarray(self.state.confidence)
         mixed = sorted(self.members.values(), key=lambda items: -float(doubt[items].sum()))
         for items in [items for items in mixed if len({self.of[item] for item in items}) > 2][:MOST_SPLIT]:
-            second = np.asarray(divide(items, 2)) == 1
+            second = self.pool.split(items, 2) == 1
             parts = np.asarray(items)[second], np.asarray(items)[~second]
             small, large = sorted(parts, key=len)
             if len(small) < 2 or self.held.intersection(items):
@@ -123,11 +135,12 @@ class _Asking:
             a, b = medoid(self.samples, small), medoid(self.samples, large)
             same = float(np.mean([(self.samples[:, large] == self.samples[:, [item]]).mean() for item in small]))
             if self.open(a, b):
-                yield _question("half", a, b, same, HALF * (1 - same) * float(doubt[small].sum()), small.tolist())
+                worth = HALF * (1 - same) * float(doubt[small].sum())
+                yield _question("half", a, b, same, worth)._replace(items=small.tolist())
 
 
-def _question(kind: str, a: int, b: int, chance: float, worth: float, items: list[int]) -> Question:
-    return Question(a, b, round(chance, 2), kind, round(worth, 2), items)
+def _question(kind: str, a: int, b: int, chance: float, worth: float) -> Question:
+    return Question(a, b, round(chance, 2), kind, round(worth, 2), [], [])
 
 
 def medoid(samples: Ints, members: Ints) -> int:

@@ -22,11 +22,11 @@ from medi.review.constraints import bundles, in_words, kept_apart
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
 from medi.review.history import REDO, UNDO, History
-from medi.review.places import place_chances
+from medi.review.places import chances
 from medi.review.questions import questions
 from medi.review.regrouping import load_pool, regroup, sampled
 from medi.review.state import Question, ReviewState, shown
-from medi.review.togetherness import belonging_to, near_groups, near_known
+from medi.review.togetherness import belonging_to
 
 if TYPE_CHECKING:
     from medi.grouping.saved_pool import SavedPool
@@ -143,19 +143,12 @@ class Review:
         with self.lock:
             state = self.history.state
             chosen = items_of({"items": items}, Draft(state))
-            samples, members = self._present_samples(), state.members
+            samples = self._present_samples()
             if samples is None or self.pool is None:
                 return []
-            shares = near_known(samples, len(self.pool.names))[chosen]
-            places = [
-                {"known": name, "probability": p}
-                for name, p in zip(self.pool.names, shares.mean(0).round(2).tolist(), strict=True)
-            ]
-            if members:
-                alike = place_chances(self.pool.points, members, np.asarray(state.confidence), state.held)[chosen]
-                seen = near_groups(samples, members)[chosen]
-                near = ((alike * (1 - shares.sum(1, keepdims=True)) + seen) / 2).mean(0).round(2).tolist()
-                places += [{"group": group, "probability": p} for group, p in zip(members, near, strict=True)]
+            near, known = (some[chosen].mean(0).round(2).tolist() for some in chances(state, samples, self.pool))
+            places = [{"known": name, "probability": p} for name, p in zip(self.pool.names, known, strict=False)]
+            places += [{"group": group, "probability": p} for group, p in zip(state.members, near, strict=True)]
             return sorted(places, key=lambda place: -place["probability"])
 
     def _change(self, action: str, request: Mapping[str, Any]) -> None:
@@ -180,7 +173,7 @@ class Review:
             if moved := [item for item, place in enumerate(draft.places) if place != direct[item]]:
                 draft.note["moved"] = moved
                 draft.note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
-            draft.questions = questions(draft, samples, self.pool.points, self.pool.split)
+            draft.questions = questions(draft, samples, self.pool)
         else:
             draft.questions = _still_open(draft) if draft.questions else None
         self.history.write({"action": action, **arguments, "effect": draft.effect()})
@@ -232,7 +225,7 @@ class Review:
             samples = self._present_samples()
             if samples is None or self.pool is None:
                 return []
-            self._asked[key] = questions(state, samples, self.pool.points, self.pool.split)
+            self._asked[key] = questions(state, samples, self.pool)
         return self._asked[key]
 
 

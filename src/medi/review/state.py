@@ -24,10 +24,11 @@ class Question(NamedTuple):
     Attributes:
         a: The photo in question; of a merge or a half, what stands for it.
         b: What it is compared with.
-        probability: That both belong together.
-        kind: "which" group is a photo of, "merge" two groups, is a "half" another kind.
+        probability: That both belong together; which: of the likeliest place.
+        kind: "which" group or known class is a photo of, "merge" two groups, is a "half" another kind.
         worth: Photos that the answer is expected to correct.
         items: Which: what stands for each group that it may be of, the likeliest first; half: its photos.
+        known: Which: known classes that it may be of, each after its place among those groups.
     """
 
     a: int
@@ -36,6 +37,7 @@ class Question(NamedTuple):
     kind: str = "which"
     worth: float = 0.0
     items: Sequence[int] = ()
+    known: Sequence[Sequence[Any]] = ()
 
 
 class Offer(NamedTuple):

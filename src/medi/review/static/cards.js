@@ -181,7 +181,7 @@ function offered(group, offer) {
       ...offer.items
         .slice(0, FEW)
         .map((item) =>
-          button(picture(item, "thumb", { loading: "lazy" }), () => lookAt(item, offer.items), {
+          button(picture(item, { loading: "lazy" }), () => lookAt(item, offer.items), {
             class: "look",
             "aria-label": "Look at it in full",
           }),

@@ -45,7 +45,7 @@ const HELP = [
   [
     "Question",
     [
-      ["Y U I", "yes, or the first, second, third group"],
+      ["Y U I", "yes, or the first, second, third place"],
       ["D", "no, or none of them"],
       ["P", "pass on to the next question"],
     ],

@@ -4,7 +4,7 @@ import { act, getJson } from "./api.js";
 import { chooseKnown, choosePlace } from "./dialogs.js";
 import { ask, baseName, button, buttons, el, percent, printable } from "./dom.js";
 import { photo, pool, selection, store, title } from "./store.js";
-import { picture, pickUp } from "./tiles.js";
+import { ofClass, picture, pickUp } from "./tiles.js";
 
 const TYPICAL = 3;
 
@@ -14,11 +14,6 @@ const typical = (group, item) =>
     .items.filter((one) => one !== item)
     .slice(0, TYPICAL)
     .map((one) => picture(one));
-
-const ofClass = (name) =>
-  Array.from({ length: TYPICAL }, (_, number) =>
-    el("img", { src: `/known/${pool.known.indexOf(name)}/${number}`, alt: "", decoding: "async" }),
-  );
 
 // What a photo is compared with: a heading, photos, and what says that it belongs there.
 async function comparisons(item) {

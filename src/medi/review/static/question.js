@@ -1,10 +1,10 @@
-// The question that pays most: which group is a photo of, are two groups one, is a half of a group another kind?
+// The question that pays most: where does a photo belong, are two groups one, is a half of a group another kind?
 
 import { act, notify } from "./api.js";
 import { baseName, button, byId, el, percent, printable } from "./dom.js";
 import { lookAt } from "./look.js";
 import { store, title } from "./store.js";
-import { picture } from "./tiles.js";
+import { ofClass, picture } from "./tiles.js";
 
 const LEAST = 0.5; // photos that an answer must be expected to correct
 const SHOWN = 4; // photos of a group or half
@@ -20,24 +20,22 @@ export const current = () => store.questions.find((one) => one.worth >= LEAST &&
 const place = (item) =>
   printable(store.groupOf.has(item) ? title(store.groupOf.get(item)) : (store.items[item].known ?? "on its own"));
 
-function side(items, caption, all) {
-  return el(
+const figure = (photos, caption) =>
+  el(
     "figure",
-    { class: items.length > 1 ? "several" : "" },
-    ...items.slice(0, SHOWN).map((item) =>
-      el(
-        "button",
-        {
-          type: "button",
-          class: "look",
-          "aria-label": `Look at ${baseName(store.items[item].path)} in full`,
-          onclick: () => lookAt(item, all),
-        },
-        picture(item),
-      ),
-    ),
+    { class: photos.length > 1 ? "several" : "" },
+    ...photos,
     el("figcaption", {}, el("bdi", { dir: "auto" }, caption)),
   );
+
+function side(items, caption, all) {
+  const looks = items.slice(0, SHOWN).map((item) =>
+    button(picture(item), () => lookAt(item, all), {
+      class: "look",
+      "aria-label": `Look at ${baseName(store.items[item].path)} in full`,
+    }),
+  );
+  return figure(looks, caption);
 }
 
 const members = (item, without = []) =>
@@ -46,18 +44,28 @@ const members = (item, without = []) =>
 // What is asked: its title, what is shown, and the answers with what each does.
 const KINDS = {
   which(now) {
-    const choices = now.items.length ? now.items : [now.b];
-    const pick = (item) => same({ a: item, b: now.a }, true);
-    const others = choices.length > 1 ? { others: choices.slice(1) } : {};
-    const all = [now.a, ...choices];
+    const [first, ...rest] = now.items.length ? now.items : [now.b];
+    const all = [now.a, first, ...rest];
+    const places = [first, ...rest].map((item) => ({
+      name: place(item),
+      shown: side([item], `as in ${place(item)}`, all),
+      go: same({ a: item, b: now.a }, true),
+    }));
+    for (const [rank, name] of now.known)
+      places.splice(rank, 0, {
+        name: printable(name),
+        shown: figure(ofClass(name), `as in the known class ${printable(name)}`),
+        go: () => act("known", { items: [now.a], name }, { clear: false }),
+      });
+    const none = { others: rest, known: now.known.map(([, name]) => name) };
     return {
       heading: "Which of these is it?",
-      sides: [side([now.a], "this photo", all), ...choices.map((item) => side([item], `as in ${place(item)}`, all))],
+      sides: [side([now.a], "this photo", all), ...places.map(({ shown }) => shown)],
       answers: [
-        ...choices.map((item, index) => [place(item), PICKS[index], pick(item)]),
-        ["None", "D", same({ a: now.a, b: choices[0], ...others }, false)],
+        ...places.map(({ name, go }, index) => [name, PICKS[index], go]),
+        ["None", "D", same({ a: now.a, b: first }, false, none)],
       ],
-      guess: `${percent(now.probability)} ${place(choices[0])}`,
+      guess: `${percent(now.probability)} ${places[0].name}`,
     };
   },
   merge(now) {
@@ -82,9 +90,9 @@ const KINDS = {
 };
 
 const same =
-  ({ a, b, others }, value) =>
+  ({ a, b }, value, more = {}) =>
   () =>
-    act("answer", { a, b, same: value, ...(others && { others }) }, { clear: false });
+    act("answer", { a, b, same: value, ...more }, { clear: false });
 
 const yesNo = (yes, ifYes, no, ifNo) => [
   [yes, "Y", ifYes],

@@ -17,8 +17,14 @@ function describe(item) {
   return parts.join(", ");
 }
 
-export function picture(item, size = "thumb", attributes = {}) {
-  const image = el("img", { src: photo(item, size), alt: "", decoding: "async", draggable: "false", ...attributes });
+export const picture = (item, attributes = {}) => image(photo(item), attributes);
+
+// Typical photos of a known class.
+export const ofClass = (name) =>
+  Array.from({ length: 3 }, (_, number) => image(`/known/${pool.known.indexOf(name)}/${number}`));
+
+function image(src, attributes = {}) {
+  const image = el("img", { src, alt: "", decoding: "async", draggable: "false", ...attributes });
   image.addEventListener("error", () => {
     image.classList.add("gone");
     image.alt = "moved or deleted";
@@ -36,7 +42,7 @@ export function tile(item) {
       el(
         "button",
         { type: "button", class: "pick", tabindex: "-1", draggable: "true" },
-        picture(item, "thumb", { loading: "lazy" }),
+        picture(item, { loading: "lazy" }),
         el("span", { class: "sure" }),
       ),
       el("button", { type: "button", class: "zoom", tabindex: "-1", "aria-hidden": "true", title: "Look at it" }, "⤢"),
