@@ -6,19 +6,6 @@ import pytest
 from medi import demo
 from medi.core.errors import InputError
 from medi.core.progress import Silent
-from medi.grouping.engine import ALONE
-
-
-def test_letters_are_written_as_a_person_would_have_them(tmp_path):
-    truth = demo.write_letters(tmp_path)
-    known = {path.name: list(path.iterdir()) for path in (tmp_path / "known").iterdir()}
-    assert len(known) == 20
-    assert sum(map(len, known.values())) == 20 * demo.OF_KNOWN - demo.HIDDEN * demo.LETTERS_HIDDEN
-    assert sorted(path.name for path in (tmp_path / "novel").iterdir()) == sorted(truth)
-    labels = list(truth.values())
-    assert sum(label == ALONE for label in labels) == 4
-    assert sum(label < ALONE for label in labels) == demo.HIDDEN * demo.LETTERS_HIDDEN
-    assert all(labels.count(group) == demo.OF_NOVEL for group in range(8))
 
 
 def test_the_demo_sorts_says_how_many_are_right_and_can_be_repeated(tmp_path):

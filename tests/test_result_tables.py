@@ -1,13 +1,17 @@
 """The tables of the documents, from rows made up here: what was measured is in them, what was not is no number."""
 
+from dataclasses import replace
 from functools import partial
 from statistics import stdev
 
+import glance_tables
+import part_tables
+import pool_page
 import pytest
 import tables
 from markdown_cells import cells
 
-from medi.bench.grid import ALL
+from medi.bench.grid import ALL, CLASSES, POOLS, Run
 from medi.data.facts import BENCHMARKS
 
 
@@ -97,3 +101,70 @@ def test_candidates_with_most_splits_come_first_and_others_are_compared_on_share
     assert (short["candidate"], short["to the first"]) == ("`short`", f"-5.0 ± {stdev([-10, 0, -5]) / 3**0.5:.1f}")
     assert (lucky["candidate"], lucky["std"], lucky["to the first"]) == ("`lucky`", "", "+4.0 (1)")
     assert (elsewhere["candidate"], elsewhere["to the first"]) == ("`elsewhere`", "")
+
+
+WHOLE = Run("omniglot", "mm", "whole", "uniform", 20, 5, "honest", "episode", 0, balance=True)
+LESS = replace(WHOLE, config="no-inner-steps")
+
+
+def seeds_of(run: Run, *scores: float) -> list[dict]:
+    fixed = {"nmi": 0.4, "ari": 0.3, "chance": 0.167, "acc_ci95": 0.01, "episodes": 200}
+    return [replace(run, seed=seed).as_row() | fixed | {"acc": acc} for seed, acc in enumerate(scores)]
+
+
+def test_the_first_settings_are_the_whole_and_the_others_have_their_difference_to_it():
+    found = cells(part_tables.parts(seeds_of(WHOLE, 0.5, 0.6, 0.7) + seeds_of(LESS, 0.49, 0.58, 0.67), "mm"))
+    assert [line["Omniglot"] for line in found] == ["16.7", "60.0 ± 10.0", "-2.0 ± 2.5"]  # 1 * t(0.975, 2) / sqrt(3)
+    assert [line[""] for line in found] == ["chance", "whole", "no inner steps"]
+
+
+SAID = ("line_confidence", "novel_right", "novel_called_known", "known_named", "acc", "confidence")
+
+
+def pool_rows(method, dataset="glyphs", way=20, **scores):
+    asked = Run(dataset, method, "default", None, way, 5, "honest", "episode", 0, grouping="posterior")
+    fixed = dict.fromkeys(SAID, 0.5) | {"episodes": 10, "acc_observed": 0.6, "number_near": 0.1, "interval_holds": 0.8}
+    named = [{"pool": pool, "classes": classes} for pool in POOLS for classes in CLASSES]
+    return [asked.as_row() | one | fixed | scores for one in named]
+
+
+def test_a_cell_has_its_three_settings_and_chance_where_the_number_is_told():
+    plain, _, chance = cells(pool_page.tables(pool_rows("plain") + pool_rows("kmeans", "cifar10", 5))["right"])
+    assert (plain["letters"], plain.get("CIFAR-10", ""), plain["n"]) == ("60 / 60 / 60", "", "1 x 10")
+    assert 15 < float(chance["letters"]) < 30  # a hundred items in twenty groups
+    assert 35 < float(chance["CIFAR-10"]) < 50  # 25 in five
+
+
+def test_what_is_said_is_compared_on_the_sets_that_all_were_run_on():
+    both = pool_rows("plain") + pool_rows("plain", "svhn", 5, acc_observed=0.0) + pool_rows("kmeans")
+    plain, kmeans = cells(pool_page.tables(both)["said"])
+    assert plain["right lines"] == kmeans["right lines"] == "60"
+
+
+ONE = {"acc": 0.5, "all right": 0.6, "groups": 4, "classes": 5, "seconds": 2.0}
+SURE = {"bins": {"lines": [4, 6], "confidence": [1.0, 5.0], "right": [1, 6]}}
+
+
+def glance_row(pool: str, name: str = "garden", draw: int = 0, **approaches: dict) -> dict:
+    ours = {"medi": ONE | SURE} | ({"medi --only-novel": ONE | SURE} if pool == "pure" else {})
+    return {"set": name, "groups": 5, "draw": draw, "pool": pool, "approaches": ours | approaches}
+
+
+def glance_lines(rows: list[dict], pool: str) -> dict[str, dict[str, str]]:
+    """The lines of a table of the page by their first cell."""
+    return {line[""]: line for line in cells(glance_tables.page_tables(rows)[pool])}
+
+
+def test_a_set_has_a_column_and_the_best_guess_is_bold():
+    rows = [
+        glance_row("pure", HDBSCAN=ONE | {"seconds": 0.01}),
+        glance_row("mixed", HDBSCAN=ONE | {"acc": 0.7, "groups": 9}),
+        glance_row("mixed", "cifar10", HDBSCAN=ONE | {"acc": 0.3}),
+    ]
+    found = glance_lines(rows, "mixed")
+    ours, theirs = found["MEDI"], found["HDBSCAN"]
+    assert list(ours)[1:3] == ["garden", "CIFAR-10"]
+    assert (ours["garden"], theirs["garden"]) == ("50", "**70**")
+    assert (ours["CIFAR-10"], theirs["CIFAR-10"]) == ("**50**", "30")
+    assert (ours["number off by"], theirs["number off by"]) == ("**20**", "50")
+    assert [line["time"] for line in glance_lines(rows, "pure").values()] == ["1", "1/200"]

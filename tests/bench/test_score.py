@@ -29,12 +29,14 @@ def scores_of(learner: Learner, questions: Questions, regimes) -> dict:
     return {regime: summarise([answers]) for regime, answers in said.items()}
 
 
-def test_observations_and_queries_share_no_image(glyphs):
+def test_observations_and_queries_share_no_image_and_have_the_labels_of_theirs(glyphs):
     questions = draw_questions(glyphs, RUN, 30)
-    assert questions.bag.shape == (30, 100)
-    assert questions.query.shape == (30, 300)
-    for bag, query in zip(questions.bag.tolist(), questions.query.tolist(), strict=True):
-        assert len(set(bag) | set(query)) == 400
+    assert (questions.bag.shape, questions.query.shape) == ((30, 100), (30, 300))
+    items = torch.cat([questions.bag, questions.query], 1)
+    labels = torch.cat([questions.groups, questions.labels], 1)
+    for some, own in zip(items, labels, strict=True):
+        assert len(some.unique()) == 400
+        assert len(set(zip(glyphs.novel.labels[some].tolist(), own.tolist(), strict=True))) == 20
 
 
 def test_the_order_of_observations_and_queries_tells_nothing_of_their_classes(glyphs):
@@ -42,16 +44,6 @@ def test_the_order_of_observations_and_queries_tells_nothing_of_their_classes(gl
     for classes, expected in ((questions.groups, 4 / 99), (questions.labels, 14 / 299)):
         neighbours = (classes[:, 1:] == classes[:, :-1]).float().mean()
         assert neighbours == pytest.approx(expected, abs=0.01)  # as often as in a random order
-
-
-def test_labels_match_the_images_asked_about(glyphs):
-    questions = draw_questions(glyphs, RUN, 5)
-    for bag, groups, query, labels in zip(
-        questions.bag, questions.groups, questions.query, questions.labels, strict=True
-    ):
-        together = torch.cat([glyphs.novel.labels[bag], glyphs.novel.labels[query]])
-        rows = torch.cat([groups, labels])
-        assert len({(int(a), int(b)) for a, b in zip(together, rows, strict=True)}) == 20
 
 
 def test_a_seed_draws_the_same_questions_for_every_method_and_regime(glyphs):

@@ -132,16 +132,10 @@ def test_a_norm_over_three_processes_is_torchs_norm_of_the_whole_batch(tmp_path,
         torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
-def test_a_strange_norm_is_refused_rather_than_left_to_its_part_of_the_batch():
+def test_a_strange_norm_and_more_processes_than_items_of_a_batch_are_refused():
     def refused() -> None:
         with pytest.raises(InputError, match="BatchNorm1d cannot normalise over processes"):
             forward_together(nn.BatchNorm1d(3), torch.randn(2, 3), 4)
-
-    on_ranks(2, refused)
-
-
-def test_more_processes_than_items_of_a_batch_are_refused():
-    def refused() -> None:
         with pytest.raises(InputError, match="start at most 1"):
             ranks.part(1)
 

@@ -8,7 +8,6 @@ import torch
 from small_sets import KNOWN, cosines, generator
 from torch.nn.functional import normalize, one_hot
 
-from medi.core.errors import InputError
 from medi.methods import Plan
 from medi.methods.bag_training import BagStage, ObservedBag
 from medi.methods.pretraining import Pretraining
@@ -105,21 +104,3 @@ def test_the_loss_of_a_step_is_the_weighted_sum_of_its_five_terms():
 def test_the_teacher_is_sharpened_over_the_warm_up_and_then_stays():
     assert [SimGCD().sharp_at(done) for done in (0, 0.075, 0.15, 1)] == pytest.approx([0.07, 0.055, 0.04, 0.04])
     assert replace(SimGCD(), warm_up=0.0).sharp_at(0.0) == pytest.approx(0.04)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"teacher": 0.0}, "teacher=0: give a number above 0"),
-        ({"sharpest": -1.0}, "sharpest=-1"),
-        ({"contrast": 0.0}, "contrast=0"),
-        ({"class_contrast": 0.0}, "class_contrast=0"),
-        ({"temperature": 0.0}, "temperature=0"),
-        ({"labelled": 1.5}, "labelled=1.5 is no share"),
-        ({"entropy": -1.0}, "neither may be negative"),
-        ({"projection": 0}, "projection=0"),
-    ],
-)
-def test_settings_without_a_meaning_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        replace(QUICK, **settings)

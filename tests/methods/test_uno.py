@@ -1,7 +1,6 @@
 """UNO: Sinkhorn-Knopp against its plain form, the loss against loops."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +15,7 @@ from medi.core.errors import InputError
 from medi.methods import Plan
 from medi.methods.bag_training import BagStage
 from medi.methods.pretraining import Pretraining
+from medi.methods.simgcd import SimGCD
 from medi.methods.uno import UNO, pseudo_labels
 from medi.nn.schedule import Schedule
 
@@ -100,8 +100,13 @@ def test_known_classes_begin_at_their_means_and_are_learnt_on():
         ({"rounds": 0}, "rounds=0"),
         ({"known": 0}, "known=0"),
         ({"hidden": 0}, "hidden=0"),
+        ({"teacher": 0.0}, "teacher=0: give a number above 0"),
+        ({"class_contrast": 0.0}, "class_contrast=0"),
+        ({"labelled": 1.5}, "labelled=1.5 is no share"),
+        ({"entropy": -1.0}, "neither may be negative"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(settings, message):
+    kind = UNO if hasattr(UNO, next(iter(settings))) else SimGCD
     with pytest.raises(InputError, match=message):
-        replace(QUICK, **settings)
+        kind(**settings)

@@ -32,17 +32,6 @@ def test_the_parts_ask_for_every_number_that_the_paper_prints():
     assert {run.method for run in parts["records"]} == {"medi"}
 
 
-def test_kmeans_is_asked_for_on_pixels_and_features_and_for_all_characters_at_once():
-    parts = parts_by_name(DATASETS)
-    of_all = [run for run in parts["kmeans"] if run.way == 659]
-    assert {(run.dataset, run.observations, run.score) for run in of_all} == {("omniglot", n, "pooled") for n in (5, 1)}
-    assert [published(run) for run in of_all] == [published(replace(run, way=20)) for run in of_all] != [None, None]
-    learnt = [run for run in parts["abundant"] if run.config == "features"]
-    assert [run.dataset for run in learnt] == list(DATASETS)
-    for run in learnt:  # the network that DTC starts from
-        assert config_of(run).pretraining == METHODS["dtc"].preset("default", run.dataset).pretraining
-
-
 def test_mp_as_published_differs_in_distance_and_sampler_alone():
     runs = parts_by_name(())["mp-published"]
     settings = {run.config: config_of(run) for run in runs}
