@@ -69,6 +69,32 @@ def test_a_killed_review_loses_nothing_that_was_answered_and_ctrl_c_ends_with_13
         assert process.stderr.read().strip().count("\n") == 0
 
 
+@posix
+def test_an_earlier_round_is_shown_and_never_changed(out, medi_):
+    with reviewing(out) as (_, client):
+        assert act(client, "name", group=0, name="holly").status_code == 200
+    kept = out / "rounds" / "1"
+    kept.mkdir(parents=True)
+    for name in ("clusters.csv", "discovery.json", "review.jsonl"):
+        (kept / name).write_bytes((out / name).read_bytes())
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with reviewing(kept) as (process, client):
+        assert client.get("/api/state").json()["groups"][0]["name"] == "holly"
+        assert client.get("/photo/0").status_code == 200
+        for action in ("undo", "accept", "regroup"):
+            answer = act(client, action)
+            assert answer.status_code == 400
+            assert str(out) in answer.json()["error"]
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        assert process.stdout.read() == ""
+        assert str(kept) in process.stderr.read()
+    refused(medi_("accept", kept, "--into", out / "known", "0=holly"), str(out))
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    with reviewing(out) as (_, client):
+        assert act(client, "undo").status_code == 200
+
+
 def test_a_port_in_use_is_named(out, medi_):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -126,6 +126,7 @@ def _why_nothing(done: Accepted) -> str:
 def accept_named(review: Review, wish: Wish) -> Accepted:
     """Merge and name groups where that is asked for, and accept them; nobody saw their photos, so none is confirmed."""
     with review.lock:
+        review.check_open()
         state = review.history.state
         for numbers, name in wish.groups:
             accepting.folder_name(name)

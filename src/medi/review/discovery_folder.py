@@ -12,7 +12,7 @@ from typing import get_args
 from medi.core.errors import InputError
 from medi.core.reading import input_errors, parse, read_file
 from medi.core.system import FILE_NAME_ERRORS, is_below
-from medi.discover.output import CLUSTERS, DISCOVERY, MODEL, REVIEW
+from medi.discover.output import CLUSTERS, DISCOVERY, MODEL, REVIEW, earlier_rounds
 from medi.grouping.engine import Kind
 from medi.schemas import fault, schema
 
@@ -62,6 +62,15 @@ class Folder:
     def model(self) -> Path:
         """The folder with the saved pool."""
         return self.path / MODEL
+
+    @property
+    def closed(self) -> str:
+        """Why nothing may be changed any more: it is an earlier round of another folder; else empty."""
+        place = self.path.resolve()
+        later = place.parents[1] if len(place.parents) > 1 else place
+        if place not in earlier_rounds(later) or not (later / DISCOVERY).is_file():
+            return ""
+        return f"{self.path} is an earlier round and stays as it was: go on with {later}."
 
     def photo(self, item: int) -> Path:
         """Where a photo was when it was sorted."""

@@ -283,6 +283,7 @@ def _constants(review: Review) -> dict[str, Any]:
         "known": list(review.setting.class_names),
         "into": str(folder.known),
         "live": review.live,
+        "closed": folder.closed,
         "version": folder.start.digest,
         "copies": copies_of([folder.photo(item) for item in range(len(folder.start))]),
         "order": pool.order().tolist() if pool else list(range(len(folder.start))),

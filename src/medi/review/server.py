@@ -64,6 +64,8 @@ def serve(
             raise InputError(f"{folder.novel} with the photos is gone: put it back, or discover again.")
         with input_errors(folder.journal, "write"):
             open_file(folder.journal, "ab").close()
+        if folder.closed:
+            warn(folder.closed)
         if missing := folder.missing():
             warn(
                 f"{len(missing)} of {len(folder.start)} photos are not where they were (first: {missing[0]}): put them "
@@ -97,7 +99,7 @@ def serve(
                 try:
                     server.run(sockets=[listener])
                 finally:  # Ctrl-C comes through here
-                    if review.history.state.names:
+                    if review.history.state.names and not folder.closed:
                         announce(f"Next, to make known classes of named groups: {_accept(path, folder.known)}")
             if faults:
                 raise faults[0]

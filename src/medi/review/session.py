@@ -68,6 +68,11 @@ class Review:
         with self.lock:
             self.history.journal.check()
 
+    def check_open(self) -> None:
+        """Refuse to change an earlier round."""
+        if self.folder.closed:
+            raise RefusedError(self.folder.closed)
+
     def act(self, request: Mapping[str, Any]) -> None:
         """Do what a request says; it is on the disk when this returns.
 
@@ -77,6 +82,7 @@ class Review:
         """
         seq, action = whole(request.get("seq"), "seq"), request.get("action")
         with self.lock:
+            self.check_open()
             if seq != self.history.seq:
                 raise StaleError
             if not isinstance(action, str) or action not in (*ACTIONS, UNDO, REDO, ACCEPT, REGROUP):
@@ -241,7 +247,8 @@ def opened(path: Path, command: str, *, learning: bool = True) -> Iterator[Revie
         move_results(path)
         folder = read_folder(path)
         review = Review(folder, load_pool(folder.model) if learning else None)
-        accepting.check_list(folder, review.history)
+        if not folder.closed:
+            accepting.check_list(folder, review.history)
         yield review
 
 

@@ -165,6 +165,7 @@ try {
   byId("again").hidden = pool.live || !pool.positions;
   listenToPage();
   await load();
+  if (pool.closed) notify(printable(pool.closed));
   document.body.classList.add("ready");
 } catch (error) {
   notify(error.message, { bad: true });

@@ -1,6 +1,6 @@
 // What the server last said, and what is selected. Everything shown follows from these.
 
-export const pool = { folder: "", known: [], into: "", live: true, version: "", copies: {}, order: [], positions: null };
+export const pool = { folder: "", known: [], into: "", live: true, closed: "", version: "", copies: {}, order: [], positions: null };
 
 export const store = {
   seq: -1,
