@@ -63,15 +63,6 @@ def test_the_rate_of_none_moves_the_trade_off(folders, medi_, model):
         refused(medi_(*assign(folders, f"--none-rate={bad}", "--force")), "--none-rate", "0 to 1")
 
 
-def test_a_table_that_exists_is_kept_unless_it_is_forced(folders, medi_, model):
-    (folders / "new.csv").write_text("mine")
-    refused(medi_(*assign(folders)), "new.csv", "--force")
-    assert (folders / "new.csv").read_text() == "mine"
-    assert medi_(*assign(folders, "--force")).code == 0
-    refused(medi_(*assign(folders, out="new")), "is a folder")
-    refused(medi_(*assign(folders, out="new.csv/x.csv")), "in the way")
-
-
 def test_what_is_no_model_is_named(folders, medi_, model):
     assert medi_(*assign(folders, model="out", out="other.csv")).code == 0, "its folder will do"
     file = model / "recogniser.safetensors"
@@ -124,13 +115,17 @@ def test_a_page_shows_what_the_table_says(folders, medi_, model):
     assert len(outline.find("figure", class_="doubtful")) == doubtful
 
 
-def test_a_page_that_exists_is_kept_unless_it_is_forced(folders, medi_, model):
-    (folders / "new.html").write_text("mine")
-    refused(medi_(*assign(folders, "--page", folders / "new.html")), "--page", "new.html", "--force")
-    assert (folders / "new.html").read_text() == "mine"
-    assert not (folders / "new.csv").exists()
+def test_files_that_exist_are_kept_unless_that_is_forced(folders, medi_, model):
+    table, page = folders / "new.csv", folders / "new.html"
+    for file in (table, page):
+        file.write_text("mine")
+        refused(medi_(*assign(folders, "--page", page)), file.name, "--force")
+        assert {one.read_text() for one in (table, page) if one.exists()} == {"mine"}
+        assert medi_(*assign(folders, "--page", page, "--force")).code == 0
+        assert not any(one.read_text().startswith("mine") for one in (table, page))
+        table.unlink()
+    refused(medi_(*assign(folders, out="new")), "is a folder")
+    refused(medi_(*assign(folders, out="new.html/x.csv")), "in the way")
     refused(medi_(*assign(folders, "--page", folders / "new")), "--page", "is a folder")
-    refused(medi_(*assign(folders, "--page", folders / "new.html" / "x.html")), "in the way")
+    refused(medi_(*assign(folders, "--page", page / "x.html")), "in the way")
     refused(medi_(*assign(folders, "--page", folders / "out" / ".." / "new.csv")), "--page", "--out")
-    assert medi_(*assign(folders, "--page", folders / "new.html", "--force")).code == 0
-    assert "mine" not in (folders / "new.html").read_text()[:100]

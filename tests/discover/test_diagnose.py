@@ -46,13 +46,6 @@ def test_overlap_is_larger_where_classes_touch():
     assert largest_overlap([held_out(apart.where(np.arange(0, 80, 20)))]) is None
 
 
-def test_known_classes_that_teach_nothing_are_no_help():
-    known, novel = split(gaussian_classes(14, 8, apart=0.1), 10)
-    found = diagnosed(known, novel.values)
-    assert found.diagnosis.verdict == "no help"
-    assert found.diagnosis.rehearsed < GROUPED
-
-
 def test_the_figures_are_those_of_the_discovery():
     known, novel = split(gaussian_classes(20, 10, apart=6.0), 15)
     pool = np.concatenate([novel.values, known.values[:60] + 0.01])
@@ -67,19 +60,18 @@ def test_the_figures_are_those_of_the_discovery():
     assert figures.verdict == ("trustworthy" if figures.expected >= EXPECTED else "doubtful")
 
 
-def test_clear_groups_beside_many_known_classes_are_trustworthy():
-    known, novel = split(gaussian_classes(25, 10, apart=6.0), 20)
-    found = diagnosed(known, novel.values)
-    assert found.diagnosis.verdict == "trustworthy"
-    assert {group.verdict for group in found.groups} <= {"tight", "may be one"}
-    assert any(group.verdict == "tight" for group in found.groups)
-
-
-def test_items_unlike_all_known_classes_are_no_help():
-    known, novel = split(gaussian_classes(14, 8, apart=6.0), 10)
-    found = diagnosed(known, novel.values + 100)
-    assert found.diagnosis.verdict == "no help"
-    assert found.diagnosis.distance > FAR
+@pytest.mark.parametrize(
+    ("apart", "shift", "verdict"), [(6.0, 0, "trustworthy"), (0.1, 0, "no help"), (6.0, 100, "no help")]
+)
+def test_clear_groups_are_trustworthy_and_known_classes_that_teach_nothing_or_lie_far_are_no_help(
+    apart, shift, verdict
+):
+    known, novel = split(gaussian_classes(25, 10, apart=apart), 20)
+    found = diagnosed(known, novel.values + shift)
+    assert found.diagnosis.verdict == verdict
+    assert (found.diagnosis.rehearsed < GROUPED) == (apart < 1)
+    assert (found.diagnosis.distance > FAR) == (shift > 0)
+    assert any(group.verdict == "tight" for group in found.groups) == (verdict == "trustworthy")
 
 
 def test_a_later_candidate_is_kept_only_where_it_is_better_beyond_chance():
@@ -112,11 +104,3 @@ def test_what_could_not_be_checked_is_doubtful(known_classes):
     assert (figures.rehearsed, figures.rehearsed_spread, figures.gain, figures.distance) == (None,) * 4
     assert max(found.confidence) <= 0.5
     assert not {group.verdict for group in found.groups} & {"tight"}
-
-
-def test_a_wide_interval_is_never_trustworthy():
-    known, novel = split(gaussian_classes(14, 8, apart=1.0), 10)
-    found = diagnosed(known, novel.values)
-    assert found.count.high > 1.5 * found.count.low
-    assert not found.count.certain
-    assert found.diagnosis.verdict != "trustworthy"

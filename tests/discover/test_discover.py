@@ -30,16 +30,11 @@ def plain() -> tuple[Items, Items, Discovery]:
     return known, novel, discover(known, novel.values)
 
 
-def test_groups_that_are_plainly_there_are_found_and_counted(plain):
-    _, novel, found = plain
-    assert found.count.k == 5
-    assert found.count.low <= 5 <= found.count.high
-    assert acc(novel.labels, found.labels) > 0.97
-
-
-def test_every_field_has_an_entry_for_every_item_or_group(plain):
+def test_groups_that_are_plainly_there_are_found_and_every_field_has_an_entry_for_every_item_or_group(plain):
     known, novel, found = plain
     m, k = len(novel), found.count.k
+    assert found.count.low <= k == 5 <= found.count.high
+    assert acc(novel.labels, found.labels) > 0.97
     for name in ("kinds", "labels", "known", "confidence", "doubtful", "nearest_known", "positions"):
         assert len(getattr(found, name)) == m, name
     assert len(found.groups) == k
@@ -86,27 +81,12 @@ def test_what_known_classes_teach_is_kept_where_it_helps():
     assert acc(novel.labels, found.labels) > acc(novel.labels, raw.labels) + 0.1
 
 
-def test_without_known_classes_items_are_grouped_as_they_are():
-    novel = gaussian_classes(4, 10, apart=6.0)
-    found = discover(none_known(), novel.values, classes=4)
-    assert acc(novel.labels, found.labels) == 1
-    assert found.nearest_known == ("",) * len(novel)
-    assert [group.neighbours for group in found.groups] == [(), (), (), ()]
-    assert found.diagnosis.gain is None
-
-
-def test_the_number_asked_for_is_the_number_given(plain):
-    known, novel, _ = plain
-    found = discover(known, novel.values, classes=3)
-    assert (found.count.k, found.count.low, found.count.high, found.count.certain) == (3, 3, 3, True)
-    assert len(set(found.labels)) == 3
-
-
 def test_classes_of_very_different_sizes_are_found():
     known, novel = split(gaussian_classes(16, 30, apart=5.0), 12)
     some = novel.where(np.arange(120) % 30 < np.repeat([30, 3, 10, 2], 30))
     found = discover(known, some.values, classes=4)
     assert acc(some.labels, found.labels) == 1
+    assert (found.count.k, found.count.low, found.count.high, found.count.certain) == (4, 4, 4, True)
     assert [found.labels.count(g) for g in range(4)] == [30, 10, 3, 2]
 
 
@@ -153,19 +133,6 @@ def test_in_a_mixed_pool_every_item_is_new_known_or_alone(mixed):
     assert found.diagnosis.known_share == found.kinds.count("known") / len(truth)
 
 
-def test_in_a_mixed_pool_with_the_number_given_nothing_is_alone(mixed):
-    novel = gaussian_classes(18, 16, apart=5.0).of_classes(range(14, 18))
-    found = discover(mixed[0], novel.values, classes=6, only_novel=False)
-    assert found.count.k == len(found.groups) == 6
-    assert "alone" not in found.kinds
-
-
-def test_new_things_alone_are_grouped_alike_whether_or_not_that_is_said(plain):
-    known, novel, told = plain
-    untold = discover(known, novel.values, only_novel=False)
-    assert acc(novel.labels, untold.labels) > acc(novel.labels, told.labels) - 0.05
-
-
 def test_an_item_between_two_groups_is_the_least_sure_and_marked_as_doubtful():
     known, novel = split(gaussian_classes(8, 10, apart=4.0), 6)
     middle = (novel.values[novel.labels == 0].mean(0) + novel.values[novel.labels == 1].mean(0)) / 2
@@ -183,6 +150,9 @@ def test_images_without_known_classes_are_compared_by_pixels():
     found = discover(Items(images[:0], truth[:0], ()), images, classes=3)
     assert found.representation == "pixels"
     assert acc(truth, found.labels) > 0.9
+    assert found.nearest_known == ("",) * 30
+    assert [group.neighbours for group in found.groups] == [(), (), ()]
+    assert found.diagnosis.gain is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,17 +18,15 @@ from medi.photos.encoders import DEFAULT_ENCODER, load_encoder
 from medi.photos.folders import find_photos
 from medi.report import page
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def colours(file, *roots, absolute=False):
+def colours(file, *roots):
     """A file with the mean colour of every photo in some folders."""
     paths, vectors = [], []
     for root in roots:
         for path in find_photos(root, "").paths:
             with Image.open(root / path) as image:
                 vectors.append(np.asarray(image.convert("RGB"), dtype=np.float32).mean((0, 1)) / 255)
-            paths.append(str(root / path) if absolute else path)
+            paths.append(path)
     np.savez(file, path=np.array(paths), vector=np.stack(vectors))
     return file
 
@@ -44,8 +41,8 @@ def words(folders, *files, more=(), out="out"):
     return discover(folders, "--classes", "2", "--method", "kmeans", *given, *more, out=out)
 
 
-def assign(folders, *more, out="new.csv", model="out"):
-    return ("assign", "--model", folders / model, "--images", folders / "new", "--out", folders / out, *more)
+def assign(folders, *more, images="new"):
+    return ("assign", "--model", folders / "out", "--images", folders / images, "--out", folders / "new.csv", *more)
 
 
 @pytest.fixture
@@ -58,20 +55,19 @@ def model(folders, medi_, features):
     return colours(folders / "new.npz", folders / "new")
 
 
-def test_an_encoders_own_features_from_a_file_give_the_same_groups(folders, medi_, monkeypatch):
+def test_an_encoders_own_features_from_two_files_give_the_same_groups(folders, medi_, monkeypatch):
     assert medi_(*discover(folders, "--classes", "2")).code == 0
-    encoder = load_encoder(DEFAULT_ENCODER, choose_device("auto"))
-    paths, vectors = [], []
-    for root in (folders / "known", folders / "novel"):
+    encoder, files = load_encoder(DEFAULT_ENCODER, choose_device("auto")), []
+    for root, absolute in ((folders / "known", True), (folders / "novel", False)):
         found = find_photos(root, "")
         read = read_photos(found, encoder, PhotoCache(encoder.identity, Silent()), Silent())
-        paths += read.paths
-        vectors += read.arrays.tolist()
-    backwards = slice(None, None, -1)
-    file = folders / "exported.npz"
-    np.savez_compressed(file, path=paths[backwards], vector=np.array(vectors)[backwards])
+        paths = [str(root / path) if absolute else path for path in reversed(read.paths)]
+        files += ["--features", folders / f"{root.name}.npz"]
+        np.savez_compressed(files[-1], path=paths, vector=read.arrays[::-1])
+    refused(medi_(*assign(folders, *files, images="novel")), DEFAULT_ENCODER, "leave out --features")
     monkeypatch.setattr(run, "choose_encoder", None)
-    assert medi_(*discover(folders, "--classes", "2", "--features", file, out="again")).code == 0
+    assert medi_(*discover(folders, "--classes", "2", *files, out="again")).code == 0
+    assert [one["file"] for one in facts_of(folders, "again")["features"]["sources"]] == ["known.npz", "novel.npz"]
     for name in ("clusters.csv", "model/recogniser.safetensors"):
         assert (folders / "out" / name).read_bytes() == (folders / "again" / name).read_bytes()
 
@@ -104,18 +100,6 @@ def test_photos_are_decoded_for_the_report_only(folders, medi_, features, monkey
     )
     assert medi_(*words(folders, features)).code == 0
     assert sorted(decoded) == sorted(str(path) for path in (folders / "novel").iterdir())
-
-
-def test_two_files_are_merged_and_absolute_paths_will_do(folders, medi_, features):
-    known = colours(folders / "known.npz", folders / "known", absolute=True)
-    novel = colours(folders / "novel.npz", folders / "novel")
-    assert medi_(*words(folders, features)).code == 0
-    assert medi_(*words(folders, known, novel, out="again")).code == 0
-    assert (folders / "out" / "clusters.csv").read_bytes() == (folders / "again" / "clusters.csv").read_bytes()
-    assert [source["file"] for source in facts_of(folders, "again")["features"]["sources"]] == [
-        "known.npz",
-        "novel.npz",
-    ]
 
 
 def test_what_cannot_be_read_and_has_no_vector_is_skipped_and_listed(folders, medi_, features):
@@ -189,9 +173,3 @@ def test_a_model_needs_features_of_its_own_kind(folders, medi_, model):
     for change in ({"features": None}, {"identity": 5}, {"features": {"dimension": 3, "sources": [{"file": {}}]}}):
         file.write_text(json.dumps(saved | change))
         refused(medi_(*assign(folders, "--features", model)), "damaged")
-
-
-def test_a_model_with_an_encoder_takes_no_features(folders, medi_, features):
-    assert medi_(*words(folders)).code == 0
-    shutil.copytree(folders / "novel", folders / "new")
-    refused(medi_(*assign(folders, "--features", features)), DEFAULT_ENCODER, "leave out --features")

@@ -3,20 +3,17 @@
 import csv
 import json
 
+from people import rows_of
+
 from medi.core.files import only_process
 from medi.review.session import opened
-
-
-def rows(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_what_was_accepted_is_known_and_what_was_said_is_kept(folders, medi_):
     known, novel, out, table = (folders / name for name in ("known", "novel", "out", "new.csv"))
     words = ("discover", "--known", known, "--novel", novel, "--out", out, "--classes", 2, "--only-novel")
     assert medi_(*words).code == 0
-    group_of = {row["path"]: row["cluster"] for row in rows(out / "clusters.csv")}
+    group_of = {row["path"]: row["cluster"] for row in rows_of(out / "clusters.csv")}
     blues = {path for path, group in group_of.items() if group == group_of["blues 0.png"]}
     accepted, other = group_of["blues 0.png"], group_of["greys 0.png"]
     with opened(out, "a test", learning=False) as review:
@@ -28,13 +25,13 @@ def test_what_was_accepted_is_known_and_what_was_said_is_kept(folders, medi_):
     assert {path.name for path in (known / "blues").iterdir()} == blues
 
     assert medi_("assign", "--model", out / "model", "--images", novel, "--out", table).code == 0
-    named = [row for row in rows(table) if row["label"] == "blues"]
+    named = [row for row in rows_of(table) if row["label"] == "blues"]
     assert {row["path"] for row in named} >= blues
     assert {row["kind"] for row in named} == {"known"}
 
     again = medi_(*words[:-3], "--force", "--classes", 1)
     assert again.code == 0, again.err
-    assert {row["path"] for row in rows(out / "clusters.csv")} == group_of.keys() - blues
+    assert {row["path"] for row in rows_of(out / "clusters.csv")} == group_of.keys() - blues
     facts = json.loads((out / "discovery.json").read_text())
     assert facts["already_known"] == dict.fromkeys(sorted(blues), "blues")
     assert facts["known_classes"] == 3
@@ -56,7 +53,7 @@ def test_what_was_set_aside_stays_so_and_every_photo_of_every_round_is_exported(
     known, novel, out = (folders / name for name in ("known", "novel", "out"))
     words = ("discover", "--known", known, "--novel", novel, "--out", out, "--classes")
     assert medi_(*words, 2, "--only-novel").code == 0
-    everything = {row["path"]: row["cluster"] for row in rows(out / "clusters.csv")}
+    everything = {row["path"]: row["cluster"] for row in rows_of(out / "clusters.csv")}
     blues = {path for path, group in everything.items() if group == everything["blues 0.png"]}
     aside, *_ = sorted(set(everything) - blues)
     with opened(out, "a test", learning=False) as review:
@@ -65,7 +62,7 @@ def test_what_was_set_aside_stays_so_and_every_photo_of_every_round_is_exported(
     assert medi_("accept", out, "--into", known, "--move", "--doubtful", f"{everything['blues 0.png']}=blues").code == 0
     journal = (out / "review.jsonl").read_bytes()
     assert medi_(*words, 1, "--only-novel", "--force").code == 0
-    lines = {row["path"]: row for row in rows(out / "clusters.csv")}
+    lines = {row["path"]: row for row in rows_of(out / "clusters.csv")}
     assert lines.keys() == everything.keys() - blues
     assert lines[aside]["kind"] == "alone"
     assert all(row["kind"] == "novel" for path, row in lines.items() if path != aside)
