@@ -132,18 +132,10 @@ def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_
     assert "\n" not in str(error.value)
 
 
-def test_without_known_classes_there_are_groups_and_none():
-    novel = gaussian_classes(3, 10, apart=6.0)
-    recogniser = discover(none_known(), novel.values, classes=3).recogniser
-    assert not recogniser.calibrated
-    answers = recogniser.recognise(np.concatenate([novel.values, np.full((1, 16), 100.0)]))
-    assert sum(a.kind == "novel" for a in answers[:-1]) >= 0.9 * len(novel)
-    assert answers[-1].kind == "none"
-
-
-def test_with_known_classes_of_one_item_the_groups_say_how_items_of_a_class_differ():
-    known, novel = split(gaussian_classes(5, 10, apart=6.0), 2)
-    recogniser = discover(known.where(np.arange(0, 20, 10)), novel.values, classes=3).recogniser
+@pytest.mark.parametrize("known", [0, 2])
+def test_where_known_classes_are_none_or_of_one_item_the_groups_say_how_items_of_a_class_differ(known):
+    labelled, novel = split(gaussian_classes(3 + known, 10, apart=6.0), known)
+    recogniser = discover(labelled.where(np.arange(known) * 10), novel.values, classes=3).recogniser
     assert recogniser.recognise(np.full((1, 16), 100.0))[0].kind == "none"
     answers = recogniser.recognise(novel.values)
     assert sum(a.kind == "novel" for a in answers) > 0.8 * len(answers)

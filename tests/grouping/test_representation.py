@@ -53,16 +53,6 @@ def test_square_roots_keep_the_sign_and_come_before_everything_else():
     assert with_roots(np.array([[4.0, -9, 0, 1, -1]])).tolist() == [[2, -3, 0, 1, -1]]
 
 
-def test_framed_points_lie_about_the_origin_at_a_mean_squared_distance_of_one():
-    points = as_they_are(KNOWN.values, "p").framed(KNOWN.values)(KNOWN.values)
-    assert np.abs(points.mean(0)).max() < 1e-6
-    assert np.square(points).sum(1).mean() == pytest.approx(1)
-    unit = unit_length(KNOWN, "u")
-    assert unit.framed(KNOWN.values) is unit
-    same = np.ones((3, 5))
-    assert not as_they_are(same, "s").framed(same)(same).any()
-
-
 @pytest.mark.parametrize(("items", "share"), [(120, 0.999), (1000, 0.95)], ids=["exactly", "nearly"])
 def test_principal_directions_hold_as_much_as_those_of_the_svd(items, share):
     known = gaussian_classes(items // 10, 10, width=40)
@@ -86,12 +76,14 @@ KINDS = {
 }
 
 
-def test_points_of_length_one_by_a_network_lie_about_the_origin_too_once_they_are_framed():
-    bare = as_they_are(IMAGES, "c").followed_by(NETWORK, "c", unit=True)
-    assert np.allclose(np.linalg.norm(bare(IMAGES), axis=1), 1)
-    points = bare.framed(IMAGES)(IMAGES)
+@pytest.mark.parametrize("kind", ["plain", "network"])
+def test_framed_points_lie_about_the_origin_at_a_mean_squared_distance_of_one(kind):
+    representation, items = KINDS[kind]
+    points = representation.framed(items)(items)
     assert np.abs(points.mean(0)).max() < 1e-6
     assert np.square(points).sum(1).mean() == pytest.approx(1)
+    assert KINDS["unit"][0].framed(KNOWN.values) is KINDS["unit"][0]
+    assert not as_they_are(np.ones((3, 5)), "s").framed(np.ones((3, 5)))(np.ones((3, 5))).any()
 
 
 @pytest.mark.parametrize("kind", KINDS)

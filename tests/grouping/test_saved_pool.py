@@ -42,18 +42,15 @@ def saved(tmp_path_factory) -> Saved:
     return Saved(folder, SavedPool.load(folder), outcome, novel.labels)
 
 
-def test_the_lines_are_those_of_the_discovery(saved):
+def test_the_lines_are_those_of_the_discovery_and_grouped_again_without_links_the_same(saved):
     grouping, found = saved.pool.grouping, saved.outcome.discovery
     assert len(saved.pool) == LINES
     assert np.maximum(grouping.labels, -1)[saved.pool.place].tolist() == list(found.labels)
     assert grouping.confidence[saved.pool.place].tolist() == list(found.confidence)
     assert saved.pool.positions().tolist() == [list(place) for place in found.positions]
-
-
-def test_without_links_the_pool_is_grouped_as_before(saved):
     again = saved.pool.regroup(Links())
-    assert acc(again.labels, saved.outcome.discovery.labels) == 1
-    assert again.kinds == saved.outcome.discovery.kinds
+    assert acc(again.labels, found.labels) == 1
+    assert again.kinds == found.kinds
     assert again.samples.shape[1] == LINES
 
 

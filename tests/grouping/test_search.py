@@ -108,6 +108,9 @@ def test_in_a_mixed_pool_known_things_are_named_one_offs_are_alone_and_the_rest_
     assert found.labels.max() == 3
     assert found.numbers.argmax() == 4
     assert found.numbers.sum() == pytest.approx(1)
+    only_new, without = (grouped(points, known, Ask()).labels for known in (anchors, Anchors.none(WIDTH)))
+    assert np.array_equal(only_new, without), "known classes take nothing"
+    assert (only_new >= 0).all()
 
 
 def test_the_share_of_known_things_is_estimated_from_the_pool(mixed):
@@ -123,14 +126,6 @@ def test_of_a_pool_of_known_things_no_more_groups_are_made_than_there_are_items(
     anchors = Anchors(world[:, :BEHIND].mean(1), np.full(4, float(BEHIND)))
     found = grouped(world[:, BEHIND:].reshape(-1, WIDTH), anchors, Ask(3, only_novel=False), ClassModel(0.95, WIDTH))
     assert found.labels.max() + 1 == 3
-
-
-def test_where_only_new_things_are_expected_known_classes_take_nothing(mixed):
-    points, _, anchors = mixed
-    found = grouped(points, anchors, Ask())
-    assert (found.labels >= 0).all()
-    without = grouped(points, Anchors.none(WIDTH), Ask())
-    assert np.array_equal(found.labels, without.labels)
 
 
 def test_a_line_is_right_less_often_where_the_number_of_groups_may_be_another(mixed):
