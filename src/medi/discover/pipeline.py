@@ -146,7 +146,7 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
     return GroupedPool(grouping, whole, drawn, place, count, recogniser_of(grouping, learnt), distance)
 
 
-def _said(items: NDArray[Any], aside: Ints, labelled: LabelledItems | None) -> Constraints:
+def _said(items: NDArray[Any], aside: Ints, labelled: LabelledItems | None) -> Constraints[int]:
     """What is certain: which items (n, …) a person set aside, and which are copies of labelled ones."""
     copied = labelled.find(items) if labelled else np.full(len(items), -1)
     copied[aside] = -1

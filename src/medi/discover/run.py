@@ -143,7 +143,11 @@ def _sort(
     novel = len(inputs.novel.paths)
     _check_numbers(arguments, novel)
     if novel > MOST_GROUPED:
-        inputs = replace(inputs, warnings=(*inputs.warnings, _too_many(novel)))
+        too_many = (
+            f"the groups were found among {MOST_GROUPED:,} of the {novel:,} novel photos, drawn at random; each of the "
+            "others joined what it fits best. A class with few photos among so many may have been missed."
+        )
+        inputs = replace(inputs, warnings=(*inputs.warnings, too_many))
     for warning in inputs.warnings:
         work.reporter.say(f"Note: {warning}")
     if aside.issuperset(inputs.novel.paths):
@@ -161,13 +165,6 @@ def _sort(
         grouping=arguments.grouping,
     )
     return _Sorted(inputs, discover_groups(inputs.known, inputs.novel.arrays, config, work), read_at)
-
-
-def _too_many(novel: int) -> str:
-    return (
-        f"the groups were found among {MOST_GROUPED:,} of the {novel:,} novel photos, drawn at random; each of the "
-        "others joined what it fits best. A class with few photos among so many may have been missed."
-    )
 
 
 def _check_numbers(arguments: Arguments, novel: int) -> None:

@@ -173,7 +173,7 @@ class PosteriorGrouping(Grouping):
         model = self.rehearsed.model if self.found is None else self.found.terms.model
         return places.all_scores(points, model)[:, :-1]
 
-    def regroup(self, constraints: Constraints) -> Self:
+    def regroup(self, constraints: Constraints[int]) -> Self:
         """The same points under what a person said of them."""
         ask = replace(self.ask, constraints=constraints)
         return self.of(self.points, self.copies, ask, self.known, self.rehearsed, QUICK_DRAWS)

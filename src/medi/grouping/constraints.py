@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.cluster.hierarchy import DisjointSet
 
 from medi.core.arrays import Ints
 
+Known = TypeVar("Known")
+
 
 @dataclass(frozen=True)
-class Constraints:
+class Constraints(Generic[Known]):
     """What a person said about items, by their numbers.
 
     Attributes:
         together: Pairs that belong to one class.
         apart: Pairs that belong to different classes.
-        known: The number of the known class that an item is, by item.
+        known: The known class that an item is, its number or name, by item.
         aside: Items that are in no group.
 
     >>> said = Constraints(together=((0, 1),), known={2: 5})
@@ -28,10 +31,10 @@ class Constraints:
 
     together: tuple[tuple[int, int], ...] = ()
     apart: tuple[tuple[int, int], ...] = ()
-    known: Mapping[int, int] = field(default_factory=dict)
+    known: Mapping[int, Known] = field(default_factory=dict)
     aside: frozenset[int] = frozenset()
 
-    def of(self, place: Ints) -> Constraints:
+    def of(self, place: Ints) -> Constraints[Known]:
         """The same about the places (m,) of items: what is said of one item is said of its copies."""
         at = place.tolist()
         pairs = ((at[a], at[b]) for a, b in self.apart)
@@ -43,18 +46,8 @@ class Constraints:
         )
 
 
-@dataclass(frozen=True)
-class Links:
-    """What a person said about lines of clusters.csv: as `Constraints`, with known classes by their names.
-
-    >>> Links(known={4: "daisy"}, aside=frozenset([7])).known[4]
-    'daisy'
-    """
-
-    together: tuple[tuple[int, int], ...] = ()
-    apart: tuple[tuple[int, int], ...] = ()
-    known: Mapping[int, str] = field(default_factory=dict)
-    aside: frozenset[int] = frozenset()
+Links = Constraints[str]
+"""What a person said about lines of clusters.csv: known classes are named."""
 
 
 def components(items: Sequence[int], together: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:

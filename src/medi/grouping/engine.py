@@ -75,7 +75,7 @@ class Ask:
     k: int | None = None
     equal_sizes: bool = False
     only_novel: bool = True
-    constraints: Constraints = field(default_factory=Constraints)
+    constraints: Constraints[int] = field(default_factory=Constraints)
 
     @property
     def singles(self) -> bool:
@@ -214,7 +214,7 @@ class Grouping(ABC):
         """The same groups with further points in them: all points (m, d), and what is said of each (m,)."""
 
     @abstractmethod
-    def regroup(self, constraints: Constraints) -> Self:
+    def regroup(self, constraints: Constraints[int]) -> Self:
         """The same points under what a person said of them."""
 
     @abstractmethod

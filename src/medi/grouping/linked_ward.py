@@ -17,7 +17,9 @@ def linked_ward(points: Floats, weights: Floats, apart: Sequence[tuple[int, int]
     """
     n = len(points)
     centres, mass, names = points.copy(), weights.astype(np.float64), np.arange(n)
-    costs, squares = _costs(centres, mass), np.square(centres).sum(1)
+    squares = np.square(centres).sum(1)
+    costs = np.maximum(squares[:, None] + squares - 2 * centres @ centres.T, 0)
+    costs *= mass[:, None] * mass / (mass[:, None] + mass)  # what a merge adds to the sum of squared distances
     barred = np.zeros((n, n), bool)
     for a, b in apart:
         barred[a, b] = barred[b, a] = True
@@ -53,10 +55,3 @@ def linked_ward(points: Floats, weights: Floats, apart: Sequence[tuple[int, int]
         least[closer], nearest[closer] = hidden[closer], a
         least[b] = np.inf
     return Tree(pairs, np.maximum.accumulate(found))
-
-
-def _costs(centres: Floats, mass: Floats) -> Floats:
-    """What merging each two clusters adds to the sum of squared distances (n, n)."""
-    squares = np.square(centres).sum(1)
-    distance = np.maximum(squares[:, None] + squares - 2 * centres @ centres.T, 0)
-    return np.asarray(distance * (mass[:, None] * mass / (mass[:, None] + mass)))

@@ -187,16 +187,11 @@ class Posterior:
                 found = [], np.array([single])
             else:
                 a, b = self.branches.tree.pairs[v - leaves]
-                split, weight = _splits(self.ways[a][0], self.ways[b][0], k)
-                found = split.tolist(), np.append(weight, single)
+                left, right = self.ways[a][0], self.ways[b][0]
+                split = np.arange(max(0, k - len(right) + 1), min(len(left) - 1, k) + 1)
+                found = split.tolist(), np.append(left[split] + right[k - split], single)
             self.seen[v, k] = found
         return found
-
-
-def _splits(left: Floats, right: Floats, k: int) -> tuple[Ints, Floats]:
-    """Ways to share k groups out among two branches: how many go to the first, and the weight of each way."""
-    split = np.arange(max(0, k - len(right) + 1), min(len(left) - 1, k) + 1)
-    return split, left[split] + right[k - split]
 
 
 def _as_one(weight: Floats, degree: int, length: int) -> Floats:

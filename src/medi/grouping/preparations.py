@@ -54,7 +54,8 @@ def unit_length(known: Items, name: str) -> Representation:
     >>> unit_length(known, "angles")(np.array([[2.0, 9.0]]))  # the mean is (2, 1)
     array([[0., 1.]])
     """
-    return Representation(name, known.values.shape[1:], shift=_mean(known.values), unit=True)
+    mean = np.sum([part.astype(np.float64).sum(0) for part in chunks(known.values)], axis=0) / len(known)
+    return Representation(name, known.values.shape[1:], shift=mean, unit=True)
 
 
 def principal(features: NDArray[Any], width: int, seed: int = 0) -> Representation:
@@ -115,8 +116,3 @@ def whitened(known: Items, name: str, *, root: bool = False, shrinkage: float = 
     factor = whitening_factor(points, known.labels, shrinkage)
     matrix = base.matrix if factor is None else base.matrix @ factor
     return replace(rooted, shift=base.shift, matrix=matrix, unit=True)
-
-
-def _mean(items: NDArray[Any]) -> Floats:
-    """Mean (d,) of items (n, d)."""
-    return np.asarray(np.sum([part.astype(np.float64).sum(0) for part in chunks(items)], axis=0) / len(items))
