@@ -68,12 +68,6 @@ def test_chance_and_the_oracle_are_lines():
     assert 90 in [pytest.approx(level) for level in levels]
 
 
-def test_what_was_not_run_is_said():
-    texts = {title: [text.get_text() for text in axes.texts] for title, axes in panels().items()}
-    assert texts["Rules, 1 observation"] == ["not run"]  # nothing at all
-    assert texts["Rules, 5 observations"] == ["not run", "20", "not run"]
-
-
 def test_one_sampler_leaves_one_bar_a_method():
     rows = [*ROWS, row(0.8, method="mp", sampler="cata"), row(0.75, method="mm", sampler="cata")]
     labels = {

@@ -23,12 +23,6 @@ from medi.nn.schedule import Schedule
 SMALL = MP(network="mlp", queries=4, schedule=Schedule(steps=2))
 
 
-def test_a_method_is_named_like_its_class_and_refuses_unknown_settings():
-    assert Mine.name == "mine"
-    with pytest.raises(TypeError):
-        MP(netwrk="conv4")
-
-
 BENCHMARK = Benchmark(BENCHMARKS["omniglot"], patterns(), patterns())
 
 

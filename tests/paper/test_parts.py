@@ -5,7 +5,9 @@ from dataclasses import replace
 from medi.bench.grid import ALL, Run, config_of
 from medi.bench.published import published
 from medi.methods import METHODS
+from medi.methods.mm import MM
 from medi.registry import COMPARED_METHODS
+from paper.mm_parts import TAKEN_APART_ON, mm_parts
 from paper.parts import parts_of
 
 DATASETS = ("svhn", "cifar10", "cifar100", "omniglot")
@@ -43,3 +45,18 @@ def test_mp_as_published_differs_in_distance_and_sampler_alone():
     assert squared == replace(published_recipe, schedule=squared.schedule)
     for length in ("steps", "halve_every"):
         assert 4 * getattr(squared.schedule, length) == getattr(published_recipe.schedule, length)
+
+
+def test_every_part_is_taken_away_from_each_datasets_own_settings():
+    runs = mm_parts(TAKEN_APART_ON)
+    for dataset in TAKEN_APART_ON:
+        whole = MM.preset("default", dataset)
+        taken = {run.config: config_of(run) for run in runs if run.dataset == dataset}
+        assert taken["whole"] == whole
+        assert (taken["no-meta-steps"].schedule.steps, taken["no-meta-steps"].inner) == (0, whole.inner)
+        assert (taken["no-inner-steps"].inner.steps, taken["no-inner-steps"].schedule) == (0, whole.schedule)
+        assert (taken["start-alone"].inner.steps, taken["start-alone"].schedule.steps) == (0, 0)
+        assert (taken["head"].readout, whole.readout) == ("head", "cluster")
+        assert (taken["no-prototypes"].prototypes, whole.prototypes) == (0, 1)
+        assert taken["no-pretraining"].pretraining is None
+        assert whole.pretraining
