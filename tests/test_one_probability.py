@@ -12,14 +12,14 @@ from worlds import gaussian_classes, split
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.pipeline import Outcome, discover_groups
-from medi.discover.result import DOUBTFUL_BELOW, Discovery
+from medi.discover.result import Discovery, is_doubtful
 from medi.discover.verdict import EXPECTED, MAY_BE_ONE, MIXED_BELOW, PURE, SURE_LINES, percent
 
 
 def check(found: Discovery) -> None:
     """Everything that a discovery says agrees."""
     confidence, labels = np.array(found.confidence), np.array(found.labels)
-    assert found.doubtful == tuple((confidence < DOUBTFUL_BELOW).tolist())
+    assert found.doubtful == tuple(map(is_doubtful, confidence.tolist()))
     assert len(found.groups) == found.count.k == labels.max(initial=-1) + 1
     for number, group in enumerate(found.groups):
         mine = labels == number

@@ -2,12 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 from PIL import Image
 from review_pages import WIDE, serving, settled, show
-from reviews import made_up_review, toy_pool
+from reviews import ToyPool, made_up_review, toy_pool
 
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful, per_cent
 
 PHONE, ZOOMED = (360, 740), (320, 225)  # the last: 1280 x 900 at 400 %
 HOSTILE = "<img src=x onerror='window.broken = 1'>\u202e\"><script>window.broken = 1</script>"
@@ -403,7 +404,7 @@ def test_everything_that_can_be_pressed_has_a_name(page):
 def test_accepting_asks_about_doubtful_photos_and_leaves_them_out_by_default(browser, tmp_path, every):
     review = made_up_review(tmp_path, toy_pool(), learning=False)
     members, sure = review.history.state.members[0], review.history.state.confidence
-    settled_ones = [item for item in members if sure[item] >= DOUBTFUL_BELOW]
+    settled_ones = [item for item in members if not is_doubtful(sure[item])]
     review.act({"seq": 0, "action": "name", "group": 0, "name": "holly", "items": settled_ones})
     with serving(review) as (address, _):
         show(browser, address)
@@ -425,3 +426,20 @@ def test_a_copy_is_marked_and_says_of_which_photo(browser, tmp_path):
         show(browser, address)
         labels = browser.run("[...document.querySelectorAll('.pick')].map((one) => one.ariaLabel)")
     assert {label.partition(",")[0] for label in labels if "001.jpg" in label} == {"001.jpg", "003.jpg"}
+
+
+def test_the_number_of_a_photo_and_its_mark_agree_with_what_the_terminal_says(browser, tmp_path):
+    sure = [0.66, 0.6649, 0.665, 0.6651, 0.6666, 2 / 3, 0.6667, 0.67]
+    pool = ToyPool(np.zeros((len(sure), 2)), np.zeros(len(sure), int), confidence=sure)
+    review = made_up_review(tmp_path, pool, learning=False)
+    with serving(review) as (address, _):
+        show(browser, address)
+        tiles = browser.run(
+            "[...document.querySelectorAll('.tile')].map((one) => [Number(one.dataset.item), "
+            "parseInt(one.querySelector('.sure').textContent), one.classList.contains('doubtful')])"
+        )
+        facts = browser.run("document.querySelector('.facts').textContent")
+    assert {item: (number, doubtful) for item, number, doubtful in tiles} == {
+        item: (per_cent(c), is_doubtful(c)) for item, c in enumerate(sure)
+    }
+    assert f"{sum(map(is_doubtful, sure))} doubtful" in facts

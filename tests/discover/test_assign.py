@@ -9,7 +9,7 @@ from outline import Outline
 from people import PALETTES, discover, facts_of, refused, rows_of, tinted
 
 from medi.discover.model_folder import choose_encoder, load_model
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.photos import encoders
 
 
@@ -111,7 +111,7 @@ def test_a_page_shows_what_the_table_says(folders, medi_, model):
     pictures = [a for tag, a in outline.tags if tag == "img" and a["alt"]]
     assert sorted(a["alt"] for a in pictures) == [row["path"] for row in rows]
     assert all(len(a["src"]) > 200 for a in pictures), "each has its thumbnail"
-    doubtful = sum(float(row["confidence"]) < DOUBTFUL_BELOW for row in rows)
+    doubtful = sum(is_doubtful(float(row["confidence"])) for row in rows)
     assert len(outline.find("figure", class_="doubtful")) == doubtful
 
 

@@ -13,7 +13,7 @@ from medi.core.workplace import Workplace
 from medi.data.items import Items
 from medi.discover.config import DiscoveryConfig
 from medi.discover.pipeline import discover_groups
-from medi.discover.result import DOUBTFUL_BELOW, Discovery
+from medi.discover.result import Discovery, is_doubtful
 from medi.metrics import acc
 
 pytestmark = pytest.mark.usefixtures("few_bags")
@@ -139,7 +139,7 @@ def test_an_item_between_two_groups_is_the_least_sure_and_marked_as_doubtful():
     found = discover(known, np.concatenate([novel.values, middle[None]]), classes=2)
     assert found.confidence[-1] == min(found.confidence)
     assert sum(found.doubtful[:-1]) <= 2
-    assert found.doubtful == tuple(c < DOUBTFUL_BELOW for c in found.confidence)
+    assert found.doubtful == tuple(map(is_doubtful, found.confidence))
 
 
 def test_images_without_known_classes_are_compared_by_pixels():

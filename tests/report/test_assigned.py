@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from outline import Outline
 from report_pages import HOSTILE
 
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.photos.folders import Skipped
 from medi.report import strips
 from medi.report.assigned import render_assigned
@@ -110,4 +110,4 @@ def test_so_many_are_shown_the_surest_and_the_most_doubtful(sizes, seed, room):
         mine = [path for path, *_ in shown if path.startswith(f"{g} ")]
         whole = sorted((path for path in sure if path.startswith(f"{g} ")), key=lambda path: (-sure[path], path))
         assert mine == whole[: len(mine) - len(mine) // 2] + whole[len(whole) - len(mine) // 2 :]
-    assert all(doubtful == (sure[path] < DOUBTFUL_BELOW) for path, _, doubtful in shown)
+    assert all(doubtful == is_doubtful(sure[path]) for path, _, doubtful in shown)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outline import Outline
 from report_pages import blank, html_of, page, paths_of
 
-from medi.discover.result import ClassCount
+from medi.discover.result import ClassCount, is_doubtful
 from medi.photos.folders import Skipped
 
 MIXED = {"known": {"cat": 3, "dog": 2}, "alone": 2}
@@ -21,7 +21,7 @@ MIXED = {"known": {"cat": 3, "dog": 2}, "alone": 2}
 
 def with_confidence(discovery, confidence: float):
     changed = [confidence if k == "novel" else c for k, c in zip(discovery.kinds, discovery.confidence, strict=True)]
-    return replace(discovery, confidence=tuple(changed), doubtful=tuple(c < 2 / 3 for c in changed))
+    return replace(discovery, confidence=tuple(changed), doubtful=tuple(map(is_doubtful, changed)))
 
 
 def caption(outline: Outline, number: int) -> str:
@@ -112,7 +112,7 @@ def test_no_picture_is_certain_and_none_that_is_more_likely_wrong_is_typical(con
     assert "100 %" not in text.replace("\N{NO-BREAK SPACE}", " ")
     assert ("over 99" in caption(outline, 0)) == (confidence > 0.99)
     typical = sum("most typical" in caption(outline, i) for i in range(6))
-    assert typical == (1 if confidence >= 2 / 3 else 0), "one in a group of one is never typical"
+    assert typical == (not is_doubtful(confidence)), "one in a group of one is never typical"
 
 
 def test_each_group_shows_its_size_its_verdict_and_its_most_similar_known_classes():

@@ -10,7 +10,7 @@ from systems import posix
 from medi.cli.accept import run_accept
 from medi.core.errors import InputError
 from medi.discover.accepted import read_accepted
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.review.accept import folder_name, refuse_mixed_spellings
 from medi.review.acceptance import accept
 from medi.review.actions import RefusedError
@@ -192,7 +192,7 @@ def test_doubtful_photos_stay_out_however_often_it_is_repeated_until_they_are_as
     start, into = read_folder(out).start, tmp_path / "known"
     named = {int(number) for text in groups for number in text.partition("=")[0].split("+")}
     items = [item for item, group in enumerate(start.groups) if group in named]
-    doubtful = {start.paths[item] for item in items if start.confidence[item] < DOUBTFUL_BELOW}
+    doubtful = {start.paths[item] for item in items if is_doubtful(start.confidence[item])}
     assert 0 < len(doubtful) < len(items)
 
     def there() -> set[str]:
@@ -212,7 +212,7 @@ def test_doubtful_photos_stay_out_however_often_it_is_repeated_until_they_are_as
 def test_what_a_person_confirmed_on_the_page_is_no_longer_doubtful(tmp_path):
     review = made_up_review(tmp_path, learning=False)
     state = review.history.state
-    low = [item for item in state.members[0] if state.confidence[item] < DOUBTFUL_BELOW]
+    low = [item for item in state.members[0] if is_doubtful(state.confidence[item])]
     act(review, "name", group=0, name="holly", items=[item for item in state.members[0] if item not in low])
     assert accept(review, [0], tmp_path / "known").doubtful == len(low) > 0
     with pytest.raises(RefusedError, match="doubtful"):

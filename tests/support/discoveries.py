@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from medi.discover.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group, Verdict
+from medi.discover.result import ClassCount, Diagnosis, Discovery, Group, Verdict, is_doubtful
 from medi.discover.verdict import MIXED_BELOW, group_verdict
 from medi.photos.thumbnails import thumbnail
 
@@ -71,7 +71,7 @@ def made_up(
         labels=tuple(labels.tolist()),
         known=(*[""] * novel, *names, *[""] * alone),
         confidence=tuple(confidence.tolist()),
-        doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
+        doubtful=tuple(map(is_doubtful, confidence.tolist())),
         nearest_known=(*rng.choice(CLASSES, novel).tolist(), *names, *rng.choice(CLASSES, alone).tolist()),
         groups=tuple(groups),
         count=ClassCount(

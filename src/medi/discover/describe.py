@@ -9,7 +9,7 @@ import numpy as np
 
 from medi.core.arrays import Floats, Ints
 from medi.discover.choice import Choice
-from medi.discover.result import DOUBTFUL_BELOW, ClassCount, Diagnosis, Discovery, Group
+from medi.discover.result import ClassCount, Diagnosis, Discovery, Group, is_doubtful
 from medi.discover.verdict import group_verdict
 from medi.grouping.engine import Grouping, kind_of, known_label
 
@@ -44,7 +44,7 @@ def describe(
         labels=tuple(np.maximum(labels, -1).tolist()),
         known=tuple(names[known_label(0) - label] if label <= known_label(0) else "" for label in labels.tolist()),
         confidence=tuple(confidence.tolist()),
-        doubtful=tuple((confidence < DOUBTFUL_BELOW).tolist()),
+        doubtful=tuple(map(is_doubtful, confidence.tolist())),
         nearest_known=tuple(nearest[item] for item in place.tolist()),
         groups=tuple(_groups(grouping, sizes, [first[item] for item in drawn.tolist()], names)),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import floor
 from typing import Literal
 
 from medi.grouping.engine import Kind
@@ -18,8 +19,26 @@ GroupVerdict = Literal["tight", "uncertain", "mixed", "may be one"]
 """tight: its items are very probably of one class; mixed: probably of two or more; may be one: it and another group may
 be the same class; uncertain: everything between."""
 
-DOUBTFUL_BELOW = 2 / 3
-"""Lines with less confidence are marked as doubtful: one in three of them, or more, is wrong."""
+SURE_FROM = 67
+"""Per cent of confidence below which a line is marked as doubtful: one in three of those, or more, is wrong."""
+
+
+def per_cent(share: float) -> int:
+    """A share as every page shows it: in whole per cent, of the four digits that files have.
+
+    >>> per_cent(0.66496), per_cent(0.665), per_cent(0.6649)
+    (67, 67, 66)
+    """
+    return floor(100 * round(share, 4) + 0.5)
+
+
+def is_doubtful(confidence: float) -> bool:
+    """Whether a line is marked as doubtful; it is decided by the number that is shown.
+
+    >>> is_doubtful(0.664), is_doubtful(0.665)
+    (True, False)
+    """
+    return per_cent(confidence) < SURE_FROM
 
 
 @dataclass(frozen=True)
@@ -121,7 +140,7 @@ class Discovery:
         labels: Group of each item, 0 to count.k - 1, the largest group 0; -1 for items that are not novel.
         known: Name of the known class that an item looks like where its kind is known; otherwise empty.
         confidence: 0 to 1 each: how probable it is that kind, group and known class are right.
-        doubtful: Whether each confidence is below `DOUBTFUL_BELOW`.
+        doubtful: Of each item, whether it `is_doubtful`.
         nearest_known: Name of the most similar known class of each item; empty strings where there are none.
         groups: By number.
         count: How many groups, and why.

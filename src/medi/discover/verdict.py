@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import TypeGuard
 
-from medi.discover.result import Diagnosis, GroupVerdict, Measured, Verdict
+from medi.discover.result import Diagnosis, GroupVerdict, Measured, Verdict, per_cent
 
 # Thresholds of the whole (docs/estimator.md, The verdict).
 FEWEST_CLASSES = 4
@@ -98,7 +98,7 @@ def percent(share: float) -> str:
     """A share or probability in per cent, which says neither all nor none."""
     if share > 0.99:
         return "over 99 %"
-    return "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+    return "under 1 %" if share < 0.01 else f"{per_cent(share)} %"
 
 
 def about(share: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import SURE_FROM, is_doubtful
 from medi.discover.summary import counted, likely_words
 from medi.photos.folders import Skipped
 from medi.report.page import MOST_COVERS, fill
@@ -108,6 +108,7 @@ def render_assigned(
         sections={kind: [s for s in sections if s.kind == kind] for kind in sizes},
         sizes=sizes,
         skipped=skipped,
+        sure_from=SURE_FROM,
     )
 
 
@@ -118,7 +119,7 @@ def _order(section: Section) -> tuple[bool, bool, int, str]:
 
 
 def _doubtful(row: Row) -> bool:
-    return float(row["confidence"]) < DOUBTFUL_BELOW
+    return is_doubtful(float(row["confidence"]))
 
 
 def _picture(row: Row, jpeg: bytes) -> AssignedPicture:

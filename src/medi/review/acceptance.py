@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medi.core.errors import InputError
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.discover.transfer import transferring
 from medi.review import accept as accepting
 from medi.review.actions import RefusedError, group_of, name_of, whole
@@ -86,7 +86,7 @@ def accept(
         draft = Draft(review.history.state)
         wanted = chosen(review, groups)
         new = {item: name for item, name in wanted.items() if draft.accepted.get(item) != name}
-        names = new if doubtful else {item: name for item, name in new.items() if not _is_doubtful(draft, item)}
+        names = new if doubtful else {item: name for item, name in new.items() if not _in_doubt(draft, item)}
         left = len(new) - len(names)
         files, elsewhere = accepting.places(review.folder, review.history, names, into, move=move)
         names = {item: name for item, name in names.items() if item not in elsewhere}
@@ -137,14 +137,14 @@ def accept_named(review: Review, wish: Wish) -> Accepted:
         groups = [_named(review, numbers, name) for numbers, name in wish.groups] or None
         wanted, state = chosen(review, groups), review.history.state
         new = [item for item, name in wanted.items() if state.accepted.get(item) != name]
-        doubtful = 0 if wish.doubtful else sum(_is_doubtful(state, item) for item in new)
+        doubtful = 0 if wish.doubtful else sum(_in_doubt(state, item) for item in new)
         if wanted and len(new) == doubtful:
             return Accepted({}, len(wanted) - len(new), doubtful)
         return accept(review, groups, wish.into, move=wish.move, doubtful=wish.doubtful)
 
 
-def _is_doubtful(state: ReviewState, item: int) -> bool:
-    return state.confidence[item] < DOUBTFUL_BELOW and item not in state.held
+def _in_doubt(state: ReviewState, item: int) -> bool:
+    return is_doubtful(state.confidence[item]) and item not in state.held
 
 
 def _check_there(review: Review, groups: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import fields
 from typing import Any
 
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.grouping.constraints import Links
 from medi.grouping.engine import GUESS
 from medi.review.constraints import WHOLESALE, Bundles, Word, between, bundle, bundles, cut, detached, kept_apart
@@ -97,7 +97,7 @@ class Draft(ReviewState):
         """Settle those of some items that are not doubtful; at least one of them."""
         held = self.held
         first = self.anchor(items)
-        sure = [i for i in items if i != first and (i in held or self.confidence[i] >= DOUBTFUL_BELOW)]
+        sure = [i for i in items if i != first and (i in held or not is_doubtful(self.confidence[i]))]
         self.together([first, *sure], why)
 
     def claim(self, items: Collection[int]) -> None:

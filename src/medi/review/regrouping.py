@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from medi.core.arrays import Ints
-from medi.discover.result import DOUBTFUL_BELOW
+from medi.discover.result import is_doubtful
 from medi.review.constraints import WHOLESALE, Word, bundles
 from medi.review.draft import Draft
 from medi.review.offers import offers
@@ -113,10 +113,10 @@ def adopt(draft: Draft, found: Regrouped) -> None:
         kind, sure, name = found.kinds[first], found.confidence[first], found.known[first]
         here, there = int(shown[first]), int(wanted[first])
         if kind == "known" and (first, name) not in draft.refused:
-            moves = draft.known[first] == name or (sure >= DOUBTFUL_BELOW and len(unit) == 1)
+            moves = draft.known[first] == name or (not is_doubtful(sure) and len(unit) == 1)
             place = -1, name
         elif kind == "alone" and (here >= 0 or draft.known[first]):
-            moves, place = sure >= DOUBTFUL_BELOW and len(unit) == 1, (-1, "")
+            moves, place = not is_doubtful(sure) and len(unit) == 1, (-1, "")
         elif kind == "novel" and there != here and there in owned:
             moves, place = False, (here, "")
             sure = 1 - _tie(samples, unit, wanted == there) if here < 0 else sure

@@ -1,11 +1,11 @@
 // The groups as cards, in order of doubt; then known classes and photos on their own.
 
 import { act, notify } from "./api.js";
-import { button, count, el, hue, percent, printable } from "./dom.js";
+import { button, count, el, hue, isDoubtful, percent, printable } from "./dom.js";
 import { accept, checkGroup, nameGroup, splitGroup } from "./dialogs.js";
 import { lookAt } from "./look.js";
 import { changed, others, picked, selection, sortBy, store, title, toggle } from "./store.js";
-import { DOUBTFUL, picture, tile, visibleTiles } from "./tiles.js";
+import { picture, tile, visibleTiles } from "./tiles.js";
 
 const FEW = 18;
 const CARDS = 40;
@@ -100,7 +100,7 @@ function photos(key, items) {
 
 function groupCard(group) {
   const number = group.id;
-  const doubtful = group.items.filter((item) => store.items[item].confidence < DOUBTFUL).length;
+  const doubtful = group.items.filter((item) => isDoubtful(store.items[item])).length;
   const chosen = selection.groups.has(number);
   const waiting = group.items.filter((item) => store.items[item].accepted === undefined).length;
   const heading = el(

@@ -1,9 +1,9 @@
 // Dialogs: name, split with a preview, where to, known class, accept.
 
 import { act, getJson, notify } from "./api.js";
-import { ask, button, buttons, confirm, count, el, hue, percent, printable } from "./dom.js";
+import { ask, button, buttons, confirm, count, el, hue, isDoubtful, percent, printable } from "./dom.js";
 import { others, pool, store, title } from "./store.js";
-import { DOUBTFUL, picture, visibleTiles } from "./tiles.js";
+import { picture, visibleTiles } from "./tiles.js";
 
 export { checkGroup } from "./check.js";
 
@@ -323,7 +323,7 @@ export async function accept(groups) {
   if (!waiting.length && !marked.length)
     return notify("Name a group first: then its photos can be accepted.", { bad: true });
   const unaccepted = waiting.flatMap(([one]) => one.items.filter((item) => store.items[item].accepted !== one.name));
-  const doubtful = unaccepted.filter((item) => store.items[item].confidence < DOUBTFUL && !store.items[item].held).length;
+  const doubtful = unaccepted.filter((item) => isDoubtful(store.items[item])).length;
   const settled = unaccepted.length + marked.length - doubtful;
   const go = await ask("Make them known classes", (close) => [
     el(

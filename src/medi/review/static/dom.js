@@ -18,7 +18,10 @@ export const byId = (id) => document.getElementById(id);
 
 export const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+// Whether a photo is doubtful is decided by the number that is shown, as the program does.
+const perCent = (share) => Math.floor(100 * share + 0.5);
+export const percent = (share) => `${perCent(share)}\u00a0%`;
+export const isDoubtful = ({ confidence, held }) => perCent(confidence) < 67 && !held;
 
 // Neighbouring numbers get hues far apart.
 export const hue = (group) => Math.round(((215 + group * 137.508) % 360) * 10) / 10;

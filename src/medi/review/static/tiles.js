@@ -1,9 +1,8 @@
 // A photo on the page: pick it, drag it, or look at it in full.
 
-import { baseName, el, percent, printable } from "./dom.js";
+import { baseName, el, isDoubtful, percent, printable } from "./dom.js";
 import { photo, picked, pool, selection, store, toggle } from "./store.js";
 
-export const DOUBTFUL = 2 / 3;
 const tiles = new Map();
 let lastPicked = null;
 
@@ -58,7 +57,7 @@ function update(element, item) {
   const pick = element.firstChild;
   const chosen = selection.items.has(item);
   element.classList.toggle("picked", chosen);
-  element.classList.toggle("doubtful", one.confidence < DOUBTFUL && !one.held);
+  element.classList.toggle("doubtful", isDoubtful(one));
   element.classList.toggle("held", one.held === true);
   element.classList.toggle("moved", store.moved.has(item));
   element.classList.toggle("accepted", one.accepted !== undefined);
