@@ -67,6 +67,13 @@ def test_a_command_without_its_verb_shows_help(medi_, command):
     assert (result.code, "Usage" in result.out) == (0, True)
 
 
+@pytest.mark.parametrize(
+    "command", ["discover", "assign", "review", "bench run", "bench choose", "bench table", "data fetch"]
+)
+def test_a_command_that_needs_more_says_what(medi_, command):
+    refused(medi_(*command.split()), "Missing")
+
+
 def test_a_benchmark_runs_and_its_table_prints_in_every_form(tmp_path, medi_, bench):
     done = bench(tmp_path / "out", "--seeds", "1", *SMALL, "--regime", "honest,grouped")
     assert done.code == 0, done.err

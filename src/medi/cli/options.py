@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,6 +56,6 @@ class RayCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Fill in the address of this machine where none is given."""
         filled = []
-        for argument, following in zip(args, [*args[1:], "-"], strict=True):
+        for argument, following in pairwise([*args, "-"]):
             filled += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
         return super().parse_args(ctx, filled)
