@@ -1,4 +1,4 @@
-"""Processes killed at any moment, full disks: what was finished stays, the next run completes."""
+"""Processes killed at any moment, full disks, read-only folders: what was finished stays, the next run completes."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -18,7 +19,8 @@ import pytest
 import torch
 from people import PALETTES, tinted
 from pools import Pool
-from processes import end, start, start_ranks
+from processes import end, kill, start, start_ranks
+from systems import disk_of
 from tiny import some_classes
 
 from medi.bench import run as bench_run
@@ -346,6 +348,33 @@ def tiny_is_default(monkeypatch):
     monkeypatch.setattr(MP, "presets", {**MP.presets, "cpu": MP.presets["tiny"]})
 
 
+def methods(out: Path) -> list[str]:
+    return [row["method"] for row in read_journal(out / "results.jsonl")]
+
+
+@pytest.mark.usefixtures("tiny_is_default")
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        pytest.param("300k", "no space left on device; free some space", marks=pytest.mark.slow),
+        ("8m", "read-only file system"),
+    ],
+)
+def test_a_disk_that_takes_no_more_ends_with_2_and_a_line_and_keeps_what_was_finished(tmp_path, size, why):
+    with disk_of(size, tmp_path / "disk") as disk:
+        if "read-only" in why:
+            grid(disk / "out", RUNS[:1])
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        assert end(start(command, disk / "out", tmp_path / "stderr")) == 2
+        said = (tmp_path / "stderr").read_text()
+        assert why in said.splitlines()[-1]
+        assert "Traceback" not in said
+        assert methods(disk / "out") == ["kmeans"]
+        shutil.copytree(disk / "out", tmp_path / "roomy")
+    assert end(start(command, tmp_path / "roomy", tmp_path / "stderr")) == 0
+    assert methods(tmp_path / "roomy") == ["kmeans", "mp"]
+
+
 @pytest.mark.parametrize("at_write", [1, 2, 5, 12])
 def test_wherever_space_runs_out_finished_rows_stay_and_the_grid_can_be_continued(tmp_path, monkeypatch, at_write):
     real, writes = os.fsync, 0
@@ -396,3 +425,22 @@ def test_the_command_on_two_processes_writes_every_row_once_and_another_number_c
     assert [end(process) for process in start_ranks(3, command, tmp_path / "again", tmp_path / "stderr")] == [0] * 3
     for ours, theirs in zip(read_journal(tmp_path / "again" / "results.jsonl"), rows, strict=True):
         assert ours["acc"] == theirs["acc"], "the trained model is found by any number of processes"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_is_default")
+def test_the_command_on_two_processes_ends_with_1_and_a_line_when_one_is_killed(tmp_path, monkeypatch):
+    out, real = tmp_path / "out", _Run.train_step
+    with monkeypatch.context() as patch:
+        patch.setattr(_Run, "train_step", lambda self: time.sleep(0.3) or real(self))
+        first, second = start_ranks(2, command, out, tmp_path / "stderr")
+    while not list(out.glob("models/*.safetensors")):
+        assert first.is_alive()
+        time.sleep(0.05)
+    kill(second)
+    assert end(first) == 1
+    said = (tmp_path / "stderr0").read_text()
+    assert said.splitlines()[-1].startswith("medi: another process of the job is gone")
+    assert "Traceback" not in said
+    assert end(start(command, out, tmp_path / "stderr")) == 0
+    assert methods(out) == ["kmeans", "mp"]

@@ -4,7 +4,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from people import PALETTES, discover, facts_of, program, refused, rows_of, tinted
 from pictures import bomb, noise, truncated
 from processes import end, start
-from systems import SIGKILL
+from systems import SIGKILL, disk_of
 
 from medi.discover import output, run
 from medi.methods import teacher
@@ -251,14 +250,8 @@ def test_a_folder_that_cannot_be_written_to_is_named(folders, medi_):
 
 @pytest.fixture
 def tiny_disk(tmp_path):
-    """A disk of 64 kB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with disk_of("64k", tmp_path / "disk") as disk:
+        yield disk
 
 
 def test_a_full_disk_is_named_and_what_was_done_is_not_lost(folders, tiny_disk, medi_):
