@@ -109,6 +109,14 @@ def test_scores_are_those_of_counting(pools, learnt):
     assert "known_named" not in score  # nothing known was there
 
 
+def test_features_that_are_all_alike_score_chance(pools, learnt):
+    draws = [
+        replace(draw, pool=np.ones_like(draw.pool), query=np.ones_like(draw.query))
+        for draw in draw_pools(pools, RUN, 3)
+    ]
+    assert score_pools(learnt, draws, DiscoveryConfig(classes=4), Silent())["acc"] <= 0.25 + 1e-12
+
+
 @pytest.fixture
 def features_file(tmp_path):
     world = gaussian_classes(14, 12, apart=4.0)

@@ -4,9 +4,11 @@ from dataclasses import replace
 import pytest
 import torch
 from contracts import check_lines
+from listening import Listener
 from tiny import KMEANS_RUN, TINY, TINY_RUN
 
 from medi.bench import run as bench_run
+from medi.bench.rows import read_rows
 from medi.bench.run import run_grid
 from medi.bench.setup import Setup
 from medi.core.errors import InputError
@@ -73,3 +75,24 @@ def test_the_commit_says_when_the_code_was_changed_after_it(tmp_path, monkeypatc
     assert len(clean) == 40
     code.write_text("two")
     assert asked_anew() == f"{clean}-dirty"
+
+
+FAST = {"from": "cpu", "network": "mlp"}
+WILD = {
+    "mp": FAST | {"schedule": {"steps": 50, "rate": 1e30}},
+    "mm": FAST | {"tasks": 4, "schedule": {"steps": 2}, "inner": {"steps": 2, "rate": 1e30}},
+}
+
+
+@pytest.mark.parametrize("method", WILD)
+def test_a_divergence_is_a_row_without_scores_and_the_grid_goes_on(tmp_path, method):
+    wild = replace(MP, method=method, config="wild", changes=WILD[method])
+    listener = Listener()
+    run_grid([wild, KMEANS], Setup(tmp_path / "out", 5, torch.device("cpu"), listener))
+    row, other = read_rows(tmp_path / "out" / "results.jsonl")
+    assert (row["acc"], row["nmi"], row["ari"]) == (None, None, None)
+    assert f"{method} diverged before step" in row["diverged"]
+    assert any(row["diverged"] in line for line in listener.heard)
+    assert other["acc"] > other["chance"]
+    check_lines("row", tmp_path / "out" / "results.jsonl")
+    assert go([wild, KMEANS], tmp_path / "out", resume=True) == [row, other]

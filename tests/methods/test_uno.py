@@ -1,4 +1,4 @@
-"""UNO: Sinkhorn-Knopp against its plain form, the loss against loops."""
+"""UNO: Sinkhorn-Knopp against its plain form, the loss against loops, its gradients against finite differences."""
 
 import math
 from types import SimpleNamespace
@@ -73,6 +73,19 @@ def test_the_loss_is_its_formula_written_with_loops():
             weights = [math.exp(float(value) / 0.1) for value in outputs[i]]
             total -= sum(t * math.log(w / sum(weights)) for t, w in zip(target, weights, strict=True)) / 14
     assert float(loss_of(view, other, labels, 3)) == pytest.approx(total)
+
+
+def test_gradients_are_those_of_finite_differences_with_pseudo_labels_held_fixed():
+    labels, at = torch.tensor([0, 1]), [cosines(5, 4), cosines(5, 4, seed=1)]
+    views = [view.clone().requires_grad_() for view in at]
+    loss_of(*views, labels, 2).backward()
+    for mine, view, source in zip(views, at, at[::-1], strict=True):
+        fixed = pseudo_labels(source[2:, 2:], 0.05, 3)
+        for place in ((0, 0), (1, 3), (3, 1), (4, 3)):
+            step = torch.zeros_like(view)
+            step[place] = 1e-6
+            above, below = (loss_of(moved, moved, labels, 2, fixed) / 2 for moved in (view + step, view - step))
+            assert float(mine.grad[place]) == pytest.approx(float(above - below) / 2e-6, rel=1e-4, abs=1e-7)
 
 
 def test_the_oracle_has_its_groups_for_targets():
