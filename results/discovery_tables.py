@@ -69,11 +69,12 @@ def trade(rows: Rows) -> str:
     """What a share of belonging items called none brings, a line a share."""
     names = sets_of(rows)
     table = []
-    measured = any(DEFAULT in (row.get("further") or {}) for row in rows)
-    for rate in (*([DEFAULT] if measured else []), *RATES):
-        cells: Cells = {"`--none-rate`": "none given" if rate == DEFAULT else rate.rstrip("0").rstrip(".") or "0"}
+    lines = {"none given": ("only", DEFAULT), "none given, mixed": ("mixed", DEFAULT)}
+    lines |= {rate.rstrip("0").rstrip(".") or "0": ("only", rate) for rate in RATES}
+    for line, (pool, rate) in lines.items():
+        cells: Cells = {"`--none-rate`": line}
         for name in names:
-            mine = _some(rows, name, "only")
+            mine = _some(rows, name, pool)
             figures = [
                 _percent(_further(mine, key, rate)) for key in ("recognised", "called none", "strangers found out")
             ]

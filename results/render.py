@@ -55,7 +55,8 @@ Commit a0ff070, on the same draws."""
 NONE_OF_THESE = """## None of these
 
 Percent of further pictures of the novel classes that are recognised / called none, and of strangers found out, after a
-discovery with `--only-novel`, by `--none-rate`. `none given` is the default, the ring in the picture."""
+discovery with `--only-novel`, by `--none-rate`. `none given` is the default, the ring in the picture; `mixed`: after a
+discovery in a mixed pool."""
 
 VERDICTS = """Six draws of each world: 4 to 8 novel classes of 3 to 10 items, up to 20 known classes of 12, the number
 not given; one CPU thread. Verdicts are counts, the rest smallest to largest. `letters`: as pixels; `conv4`: as features
