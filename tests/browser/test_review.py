@@ -296,6 +296,14 @@ def test_equal_names_offer_a_merge(page, review):
     settled(page, review, 1)
     name(page, "Aster")
     page.wait_until("document.querySelector('dialog')?.textContent.includes('Merge them')")
+    page.press("Escape")
+    page.wait_until("!document.querySelector('dialog')")
+    assert review.history.seq == 1, "a question that is left changes nothing"
+    page.press("n")
+    page.wait_until("document.querySelector('dialog input')")
+    page.type("Aster")
+    page.press("Enter")
+    page.wait_until("document.querySelector('dialog')?.textContent.includes('Merge them')")
     page.press("Enter")
     settled(page, review, 2)
     assert review.history.done[-1]["action"] == "merge"
@@ -410,6 +418,7 @@ def test_accepting_asks_about_doubtful_photos_and_leaves_them_out_by_default(bro
         show(browser, address)
         browser.run("document.getElementById('accept').click()")
         browser.wait_until("document.querySelector('dialog .buttons')")
+        assert "null" not in browser.run("document.querySelector('dialog').textContent")
         if every:
             browser.press("Tab")
         browser.press("Enter")

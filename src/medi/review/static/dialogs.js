@@ -66,29 +66,27 @@ export async function nameGroup(group) {
   const same = (one) => one.toLocaleLowerCase() === name.toLocaleLowerCase();
   const twin = store.groups.find((one) => one.id !== group && one.name && same(one.name));
   const known = pool.known.find(same);
-  if (
-    name &&
-    twin &&
-    (await confirm(
+  if (name && twin) {
+    const one = await confirm(
       "That name is taken",
       `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`,
       "Merge them",
       "Keep both",
-    ))
-  )
-    await act("merge", { groups: [twin.id, group] });
-  else if (
-    name &&
-    known &&
-    (await confirm(
+    );
+    if (one === null) return;
+    if (one) return act("merge", { groups: [twin.id, group] });
+  }
+  if (name && known) {
+    const its = await confirm(
       "A class you know",
       `“${printable(known)}” is a known class. Are these ${count(now.items.length, "photo")} of it?`,
       "Mark them as it",
       "Only name the group",
-    ))
-  )
-    await act("known", { items: now.items, name: known });
-  else await act("name", { group, name, items: shown });
+    );
+    if (its === null) return;
+    if (its) return act("known", { items: now.items, name: known });
+  }
+  await act("name", { group, name, items: shown });
 }
 
 // Photos become a group of their own; a name that is taken, or known, says that they are no new one.

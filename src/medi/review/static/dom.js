@@ -44,7 +44,7 @@ export function ask(title, build, options = {}) {
     };
     dialog.append(
       el("h2", { id: "dialog-title", class: options.hideTitle ? "unseen" : "" }, title),
-      ...build(close, dialog),
+      ...build(close, dialog).filter(Boolean),
     );
     dialog.addEventListener("close", () => {
       dialog.remove();
@@ -73,6 +73,7 @@ export function button(label, onclick, attributes = {}) {
   );
 }
 
+// True, false, or null where the dialog was left.
 export function confirm(title, text, yes, no = "Cancel") {
   return ask(title, (close) => [
     el("p", {}, text),
