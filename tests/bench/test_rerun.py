@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,29 @@ def test_acc_agrees_within_the_interval_over_episodes(acc, width, same, agrees) 
     row = {"acc": 0.5, "nmi": 0.1, "ari": 0.1, "acc_ci95": width}
     comparison = Comparison(row, row | {"acc": acc})
     assert (comparison.same, comparison.agrees) == (same, agrees)
+
+
+@pytest.mark.parametrize(("right", "same", "agrees"), [(0.6, True, True), (0.61, False, True), (0.7, False, False)])
+def test_right_lines_of_pools_are_compared_as_well(right, same, agrees) -> None:
+    row = {"acc": 0.5, "nmi": 0.1, "ari": 0.1, "acc_ci95": 0.02, "acc_observed": 0.6, "grouping": "posterior"}
+    comparison = Comparison(row, row | {"acc_observed": right})
+    assert (comparison.same, comparison.agrees) == (same, agrees)
+    assert f"{100 * right:.3f}" in comparison.text
+
+
+def test_other_code_of_a_users_own_method_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_run, "load_dataset", tiny_benchmark)
+    program = "from medi.methods.kmeans import KMeans\nclass Own(KMeans):\n    pass\n"
+    own = tmp_path / "own.py"
+    own.write_text(program)
+    run = replace(KMEANS_RUN, method=f"{own}:Own")
+    (row,) = run_grid([run], Setup(tmp_path / "out", 3, CPU, Silent()))
+    again = rerun(row, None, CPU, Silent())
+    own.write_text(program + "# edited\n")
+    edited = rerun(row, None, CPU, Silent())
+    assert again.same
+    assert edited.same
+    assert set(edited.text.splitlines()) - set(again.text.splitlines()) == {"Made with other code than before."}
 
 
 @pytest.mark.parametrize("line", ["", ":0", ":x", ":3"])

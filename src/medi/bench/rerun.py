@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from medi.bench.grid import Run
+from medi.bench.grid import METHODS_OWN, Run
 from medi.bench.rows import read_rows
-from medi.bench.run import run_grid, settings_of
+from medi.bench.run import other_origin, run_grid, settings_of
 from medi.bench.setup import Setup
 from medi.core.errors import InputError
 from medi.core.progress import Reporter
@@ -21,7 +21,10 @@ from medi.core.settings import FROM
 from medi.methods import method_of
 from medi.presets import CPU, DEFAULT
 
-COMPARED_SCORES = ("acc", "nmi", "ari")
+COMPARED_SCORES = {"ACC": "acc", "NMI": "nmi", "ARI": "ari"}
+COMPARED_OF_POOLS = COMPARED_SCORES | {"right lines": "acc_observed"}
+JUDGED = ("ACC", "right lines")
+"""Shares of items, which may differ as much as chance allows."""
 
 
 @dataclass(frozen=True)
@@ -32,30 +35,41 @@ class Comparison:
     after: Mapping[str, Any]
 
     @property
+    def scores(self) -> Mapping[str, str]:
+        """The fields that are compared, by what they are called."""
+        return COMPARED_SCORES if self.before.get("grouping", METHODS_OWN) == METHODS_OWN else COMPARED_OF_POOLS
+
+    @property
     def same(self) -> bool:
         """Whether every score is the same to the last digit."""
-        return all(self.before[name] == self.after[name] for name in COMPARED_SCORES)
+        return all(self.before[name] == self.after[name] for name in self.scores.values())
 
     @property
     def agrees(self) -> bool:
-        """Whether ACC differs by no more than half the 95 % interval of either; a single draw has none."""
+        """Whether ACC, and of pools the right lines, differ by no more than half the 95 % interval of either ACC.
+
+        A single draw has no interval.
+        """
         width = max(row["acc_ci95"] or 0.0 for row in (self.before, self.after))
-        return self.same or abs(self.before["acc"] - self.after["acc"]) <= width
+        shares = [name for title, name in self.scores.items() if title in JUDGED]
+        return all(abs(self.before[name] - self.after[name]) <= width for name in shares)
 
     @property
     def text(self) -> str:
         """Both, line by line, and what to make of it."""
-        lines = [f"{'':8}{'before':>12}{'now':>12}"]
-        for name in COMPARED_SCORES:
-            lines.append(f"{name.upper():8}{100 * self.before[name]:12.3f}{100 * self.after[name]:12.3f}")
+        lines = [f"{'':12}{'before':>12}{'now':>12}"]
+        for title, name in self.scores.items():
+            lines.append(f"{title:12}{100 * self.before[name]:12.3f}{100 * self.after[name]:12.3f}")
         for name in ("device", "torch", "version", "commit"):
-            lines.append(f"{name:8}{self.before.get(name)} -> {self.after.get(name)}")
+            lines.append(f"{name:12}{self.before.get(name)} -> {self.after.get(name)}")
+        lines += [f"Made with other {what} than before." for what in other_origin(self.before, self.after)]
+        told = " or ".join(title for title in self.scores if title in JUDGED)
         if self.same:
             lines.append("The same to the last digit.")
         elif self.agrees:
-            lines.append("Not the same digits; ACC agrees within the 95 % interval over episodes.")
+            lines.append(f"Not the same digits; no difference in {told} is beyond ACC's 95 % interval over episodes.")
         else:
-            lines.append("ACC differs by more than the 95 % interval over episodes.")
+            lines.append(f"A difference in {told} is beyond ACC's 95 % interval over episodes.")
         return "\n".join(lines)
 
 

@@ -200,7 +200,7 @@ def refuse_other_settings(
         benchmark = benchmarks.get(run.source) if is_users_own(run.dataset) else None
         origin = origin_of(run, setup.device, benchmark)
         differs = ["settings"] if row.get("settings") != settings_of(run) else []
-        differs += [_SAID[name] for name, value in origin.items() if row.get(name, value) != value]
+        differs += other_origin(row, origin)
         if differs:
             raise InputError(
                 f"{setup.out} has a result of {run.describe()} made with other {differs[0]} than are asked for now: "
@@ -208,7 +208,10 @@ def refuse_other_settings(
             )
 
 
-_SAID = {"method_version": "code", "views": "settings of CATA", "data": "images"}
+def other_origin(row: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What of `origin_of` is another now than a row says; one of an earlier version may not say everything."""
+    said = {"method_version": "code", "views": "settings of CATA", "data": "images"}
+    return [what for name, what in said.items() if name in row and name in now and row[name] != now[name]]
 
 
 def settings_of(run: Run) -> dict[str, Any]:

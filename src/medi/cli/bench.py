@@ -248,8 +248,9 @@ def rerun_command(
 
     Example: medi bench rerun results/generated/results.jsonl:1
 
-    On the same device and versions the scores are the same to the last digit; on others ACC should lie within the
-    95 % interval over episodes. Exits with 1 where it does not.
+    On the same device and versions the scores are the same to the last digit; on others ACC, and of pools the right
+    lines, should lie within ACC's 95 % interval over episodes. Exits with 1 where they do not. Other code of a method
+    than the row was made with is named.
     """
     from medi.bench.rerun import read_row, rerun
     from medi.core.progress import Reporter
