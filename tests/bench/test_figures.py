@@ -86,6 +86,19 @@ def test_one_sampler_leaves_one_bar_a_method():
         panels(rows, sampler="catta")
 
 
+def test_pools_are_never_a_bar_among_methods_by_themselves():
+    cells = [
+        row(0.5, score="episode", grouping=grouping, classes=classes, pool=pool)
+        for grouping in ("posterior", "own.py:Own") for classes in ("given", "auto") for pool in ("pure", "mixed")
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="medi bench table"):
+        draw_comparison(cells, "episode")
+    both = draw_comparison([*ROWS, *cells], "episode")
+    assert heights(both.axes[0]) == pytest.approx([10])
+    assert "pools" in both.get_supxlabel()
+    assert "pools" not in draw_comparison(ROWS, "episode").get_supxlabel()
+
+
 def test_a_picture_is_written_whole_or_refused(tmp_path):
     figure = draw_comparison(ROWS, "pooled")
     save_figure(figure, tmp_path / "new" / "figure.png")

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from medi.bench.grid import ALL
+from medi.bench.grid import ALL, Run
 from medi.bench.tables import DIVERGED, Line, summarise
 from medi.core.errors import InputError, refuse_unknown
 from medi.core.files import make_folder, write_atomically
@@ -42,12 +42,16 @@ def draw_comparison(
     """Bars of the honest ACC: a column a dataset, a row a number of observations.
 
     Args:
-        rows: Of results.
+        rows: Of results; those of pools, whose ACC means something else, are not drawn.
         score: The scoring set, of `medi.bench.grid.SCORES`.
         sampler: The one that is drawn of a method that takes any; None for a bar each.
         balance: Only methods that were told that classes are equally large, or only those that were not; None for all.
         sizes: Of the classes, of `medi.bench.grid.SIZES`.
     """
+    asked, rows = len(rows), [row for row in rows if not Run.of_row(row).by_engine]
+    if asked and not rows:
+        raise InputError("these results are of pools, which have no figure: show them with `medi bench table`.")
+    pools = ["pools, which medi bench table shows"] if len(rows) < asked else []
     if sampler is not None:
         refuse_unknown("sampler in these results", sampler, sorted({row["sampler"] for row in rows} - {None}))
         rows = [row for row in rows if row["sampler"] in (None, sampler)]
@@ -57,7 +61,7 @@ def draw_comparison(
         if (line.run.regime, line.run.score, line.run.sizes) == (REGIME, score, sizes)
         and balance in (None, line.run.balance)
     ]
-    drawn, left_out = _of_one_way(wanted)
+    drawn, other_ways = _of_one_way(wanted)
     lines = {(_panel(line), _key(line)): line for line in drawn}
     if not any(line.acc for line in drawn):
         told = "" if balance is None else f" --balance {'on' if balance else 'off'}"
@@ -78,7 +82,7 @@ def draw_comparison(
             axes.set_title(f"{title}, {_observations(count)}", fontsize=10)
         row[0].set_ylabel("ACC, %")
     caption = _caption([line for line in drawn if line.acc], score)
-    caption = " ".join([caption, *(f"Not drawn: {one}." for one in left_out)])
+    caption = " ".join([caption, *(f"Not drawn: {one}." for one in other_ways + pools)])
     figure.supxlabel(fill(caption, int(15 * width)), fontsize=8)
     return figure
 

@@ -56,6 +56,8 @@ def figure_command(
 ) -> None:
     """Draw results: bars of ACC for every method on each dataset, with chance, oracle and error bars.
 
+    Results of pools (`--grouping posterior`) are not drawn: `medi bench table` shows them.
+
     Example: medi bench figure --results out --results more --sampler uniform --out comparison.png
     """
     if score is not None:
