@@ -122,7 +122,7 @@ def test_merging_rejecting_setting_aside_and_known_classes_by_keyboard(page, rev
     page.press("j")
     settled(page, review, 1)
     assert sorted(review.history.done[-1]["groups"]) == sorted(chosen)
-    for number, (key, action) in enumerate([("x", "reject"), ("a", "aside")], 2):
+    for number, (key, action) in enumerate([("x", "reject"), ("a", "move")], 2):
         walk_to(page, next(iter(review.history.state.members.values()))[0])
         page.press(key)
         settled(page, review, number)
@@ -141,7 +141,7 @@ def test_merging_rejecting_setting_aside_and_known_classes_by_keyboard(page, rev
     page.type("no group")
     page.press("Enter")
     settled(page, review, 5)
-    assert review.history.done[-1]["action"] == "aside"
+    assert review.history.done[-1]["group"] is None
 
 
 def test_checking_page_by_page_doubles_until_the_first_no(page, review):

@@ -58,7 +58,7 @@ def test_what_was_set_aside_stays_so_and_every_photo_of_every_round_is_exported(
     aside, *_ = sorted(set(everything) - blues)
     with opened(out, "a test", learning=False) as review:
         items = [review.setting.paths.index(aside)]
-        review.act({"seq": review.history.seq, "action": "aside", "items": items})
+        review.act({"seq": review.history.seq, "action": "move", "items": items, "group": None})
     assert medi_("accept", out, "--into", known, "--move", "--doubtful", f"{everything['blues 0.png']}=blues").code == 0
     journal = (out / "review.jsonl").read_bytes()
     assert medi_(*words, 1, "--only-novel", "--force").code == 0

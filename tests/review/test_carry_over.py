@@ -46,7 +46,7 @@ def test_what_was_said_holds_among_other_numbers(tmp_path):
     act(review, "move", items=[6, 7], group=0)
     act(review, "reject", items=[1])
     act(review, "answer", a=11, b=12, same=False)
-    act(review, "aside", items=[13])
+    act(review, "move", items=[13], group=None)
     act(review, "known", items=[14], name="tulip")
     labels = {path: (2 if item < 6 else 1 if item < 11 else 0) for item, path in enumerate(review.folder.start.paths)}
     del labels["002.jpg"]  # a photo that is gone

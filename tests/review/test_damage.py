@@ -28,7 +28,7 @@ def written(tmp_path_factory) -> Path:
     act(review, "reject", items=[8])
     act(review, "known", items=[9], name="rose")
     act(review, "group", items=[12, 13], name="new")
-    act(review, "aside", items=[14])
+    act(review, "move", items=[14], group=None)
     act(review, "regroup")
     act(review, "merge", groups=[group["id"] for group in review.state()["groups"]][:2])
     act(review, "undo")
@@ -48,7 +48,7 @@ def everything(out: Path, draw: random.Random) -> str:
     state = client.get("/api/state").json()
     groups = [group["id"] for group in state["groups"]]
     asked = [f"/api/split?group={group}&parts=2" for group in groups] + [f"/api/candidates?group={g}" for g in groups]
-    for address in ("/api/history", "/api/pool", *asked):
+    for address in ("/api/pool", *asked):
         assert client.get(address).status_code in (200, 400), address
     actions = ["undo", "redo", "regroup", "undo", "redo", "redo"]
     requests = [{"action": action} for action in actions]

@@ -62,7 +62,7 @@ def test_a_table_opens_in_excel_with_umlauts_right(tmp_path):
 def test_only_photos_that_a_person_confirmed_are_reviewed(tmp_path):
     review = made_up_review(tmp_path, toy_pool(), learning=False)
     act(review, "name", group=0, name="holly", items=[0, 1])
-    act(review, "aside", items=[17])
+    act(review, "move", items=[17], group=None)
     act(review, "known", items=[18], name="tulip")
     rows = labelled(review.folder.path)
     confirmed = {photo.path for photo in rows if photo.reviewed}

@@ -162,7 +162,7 @@ def test_a_named_group_of_one_photo_keeps_it(review):
 def test_what_was_said_reaches_the_pool(review):
     act(review, "answer", a=0, b=6, same=False)
     act(review, "known", items=[1], name="rose")
-    act(review, "aside", items=[2])
+    act(review, "move", items=[2], group=None)
     said = review.pool.said[-1]
     assert (0, 6) in said.apart
     assert said.known == {1: "rose"}
@@ -276,7 +276,7 @@ REQUESTS = st.one_of(
     st.fixed_dictionaries({"action": st.just("merge"), "groups": st.lists(st.integers(0, 8), min_size=2, max_size=3)}),
     st.fixed_dictionaries({"action": st.just("split"), "group": st.integers(0, 8), "parts": st.integers(2, 3)}),
     st.fixed_dictionaries({"action": st.just("move"), "items": ITEMS, "group": st.none() | st.integers(0, 8)}),
-    st.fixed_dictionaries({"action": st.sampled_from(["reject", "aside", "group", "confirm"]), "items": ITEMS}),
+    st.fixed_dictionaries({"action": st.sampled_from(["reject", "group", "confirm"]), "items": ITEMS}),
     st.fixed_dictionaries({"action": st.just("known"), "items": ITEMS, "name": st.sampled_from(["rose", "tulip"])}),
     st.fixed_dictionaries({"action": st.just("check"), "group": st.integers(0, 8), "yes": ITEMS, "no": ITEMS}),
     st.fixed_dictionaries(

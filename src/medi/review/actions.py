@@ -1,13 +1,13 @@
 """What a person can do: each action changes a draft exactly as said, and says so in a sentence.
 
-Whatever a page or a script sends, nonsense is refused in one sentence.
+Whatever a page or a script sends, nonsense is refused in one sentence: first what no line of the journal may hold.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PurePosixPath
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from medi.review.constraints import contradiction, in_words, overruled
 from medi.review.draft import Draft
+from medi.review.history import rule
 from medi.review.regrouping import divided
+from medi.schemas import fault
 
 if TYPE_CHECKING:
     from medi.grouping.saved_pool import SavedPool
 
 LONGEST_NAME = 200
 """Characters of a name."""
-MOST_PARTS = 50
 
 
 class RefusedError(Exception):
@@ -62,12 +63,12 @@ def name(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
     Its sure photos are known to be together, and apart from groups with other names.
     """
-    group, text = group_of(arguments.get("group"), draft), name_of(arguments.get("name"))
+    group, text = group_of(arguments["group"], draft), name_of(arguments["name"])
     if not text:
         draft.names.pop(group, None)
         return f"Group {group} has no name any more."
     members = draft.members[group]
-    shown = items_of(arguments, draft, empty=True) if "items" in arguments else members
+    shown = arguments.get("items", members)
     if not set(shown) <= set(members):
         raise RefusedError(f"Not all of these photos are in group {group}: load the page again.")
     draft.names[group] = text
@@ -83,10 +84,7 @@ def name(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def merge(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Make one group of several; it keeps the first name among them, and what the person sees stays in it."""
-    groups = arguments.get("groups")
-    if not isinstance(groups, list):
-        raise RefusedError("“groups” must be a list of groups.")
-    groups = list(dict.fromkeys(group_of(value, draft) for value in groups))
+    groups = list(dict.fromkeys(group_of(value, draft) for value in arguments["groups"]))
     if len(groups) < 2:
         raise RefusedError("A merge needs two groups or more.")
     target = next((group for group in groups if group in draft.names), groups[0])
@@ -102,7 +100,7 @@ def merge(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
         draft.names.pop(group, None)
     draft.place(everything, target)
     draft.together(anchors, "merge")
-    draft.claim(items_of(arguments, draft, empty=True) if "items" in arguments else everything)
+    draft.claim(arguments.get("items", everything))
     if called:
         draft.names[target] = called
     return f"Merged {len(groups)} groups into {draft.call(target)}."
@@ -110,8 +108,8 @@ def merge(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Divide a group: into a number of parts by what is inside it, or into given lists of photos."""
-    group = group_of(arguments.get("group"), draft)
-    parts = split_parts(draft, group, arguments.get("parts"), setting)
+    group = group_of(arguments["group"], draft)
+    parts = split_parts(draft, group, arguments["parts"], setting)
     draft.divide({item: number for number, part in enumerate(parts) for item in part})
     held = draft.held
     keeps = max(range(len(parts)), key=lambda n: (sum(item in held for item in parts[n]), len(parts[n]), -n))
@@ -122,36 +120,30 @@ def split(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
             new.append(draft.new_group())
             draft.place(part, new[-1])
     draft.apart(combinations([draft.anchor(part) for part in parts], 2), "split")
-    verb = "is" if len(new) == 1 else "are"
-    return f"Split {draft.call(group)} into {len(parts)}: new {verb} {_listed(map(str, new))}."
+    return f"Split {draft.call(group)} into {len(parts)}; new: {', '.join(map(str, new))}."
 
 
 def split_parts(draft: Draft, group: int, parts: Any, setting: Setting) -> list[list[int]]:
     """The items of each part of a group, the largest first: what a split would do."""
     members = draft.members[group]
     if isinstance(parts, list):
-        lists = [items_of({"items": part}, draft) for part in parts]
-        if len(lists) < 2 or sorted(i for part in lists for i in part) != members:
+        if sorted(item for part in parts for item in part) != members:
             raise RefusedError(f"The parts must hold each of the {len(members)} photos of group {group} once.")
-        return lists
+        return parts
     count = whole(parts, "parts")
-    most = min(MOST_PARTS, len(members))
-    if most < 2:
-        raise RefusedError(f"Group {group} has one photo: there is nothing to split.")
-    if not 2 <= count <= most:
-        raise RefusedError(f"Group {group} has {len(members)} photos: it can be split into 2 to {most} parts.")
+    if not 2 <= count <= len(members):
+        raise RefusedError(f"Group {group} has a size of {len(members)}: it cannot be split into {count}.")
     if setting.pool is None:
         raise RefusedError("This discovery has no saved pool to split by: discover again, or move photos by hand.")
     return divided(members, count, setting.pool, draft.words)
 
 
 def move(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Put photos into a group, or with null into none."""
-    items = items_of(arguments, draft)
-    if "group" not in arguments:
-        raise RefusedError("“group” must be a group, or null for none.")
+    """Put photos into a group, or with null into none, where they stay."""
+    items = arguments["items"]
     if arguments["group"] is None:
-        return aside(draft, arguments, setting)
+        draft.set_aside(items)
+        return f"Set {setting.call_all(items)} aside."
     group = group_of(arguments["group"], draft)
     draft.put(items, group, "move")
     return f"Put {setting.call_all(items)} into {draft.call(group)}."
@@ -159,50 +151,34 @@ def move(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def reject(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say that photos do not belong where they are; they go wherever else they fit, or stay alone."""
-    items = items_of(arguments, draft)
-    for item in items:
-        if draft.kind(item) == "alone":
-            raise RefusedError(f"{setting.call(item)} is in no group: there is nothing to reject.")
+    items = _in_places(arguments["items"], "reject", draft, setting)
     draft.refuse(items, "reject")
     return f"Rejected {setting.call_all(items)}: “not this”."
 
 
 def answer(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say whether two photos show the same thing; what is different may be so from others, and of no known class."""
-    a, b, same = item_of(arguments.get("a"), "a", draft), item_of(arguments.get("b"), "b", draft), arguments.get("same")
-    if not isinstance(same, bool):
-        raise RefusedError("“same” must be true or false.")
+    a, b, same = arguments["a"], arguments["b"], arguments["same"]
     if a == b:
         raise RefusedError("A question needs two different photos.")
-    others = items_of(arguments, draft, "others", empty=True) if "others" in arguments and not same else []
-    classes = arguments.get("known", [])
-    if not isinstance(classes, list):
-        raise RefusedError("“known” must be a list of known classes.")
+    others, classes = (() if same else arguments.get(key, ()) for key in ("others", "known"))
     compared = "those that you saw" if others or classes else setting.call(b)
     said = f"{setting.call(a)} and {compared} are {'the same' if same else 'different'}"
     for other in (b, *others):
         chain = contradiction(a, other, same, draft.words)
-        if chain and arguments.get("override") is not True:
+        if chain and not arguments.get("override"):
             because = " and ".join(in_words(word, setting.call) for word in chain)
             raise RefusedError(f"That {said} contradicts what you said before: {because}.", overridable=True)
         draft.words, lost = overruled(a, other, same, draft.words)
         draft.overruled += lost
         (draft.join if same else draft.part)(a, other)
-    if not same:
-        draft.refused.update((a, class_of(value, setting)) for value in classes)
+    draft.refused.update((a, class_of(value, setting)) for value in classes)
     return f"You said that {said}."
-
-
-def aside(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
-    """Set photos aside: they are in no group and stay so."""
-    items = items_of(arguments, draft)
-    draft.set_aside(items)
-    return f"Set {setting.call_all(items)} aside."
 
 
 def known(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say that photos are of a known class."""
-    items, value = items_of(arguments, draft), class_of(arguments.get("name"), setting)
+    items, value = arguments["items"], class_of(arguments["name"], setting)
     draft.mark(items, value)
     draft.refused.difference_update((item, value) for item in items)
     return f"Marked {setting.call_all(items)} as the known class “{value}”."
@@ -210,8 +186,7 @@ def known(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def group(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Make a new group of photos."""
-    items = items_of(arguments, draft)
-    text = name_of(arguments.get("name", ""))
+    items, text = arguments["items"], name_of(arguments.get("name", ""))
     number = draft.new_group()
     draft.take_out(items, "group")
     draft.allow(set(items))
@@ -225,8 +200,7 @@ def group(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Confirm photos of a group, and reject others, in one go."""
-    into = group_of(arguments.get("group"), draft)
-    yes, no = items_of(arguments, draft, "yes", empty=True), items_of(arguments, draft, "no", empty=True)
+    into, yes, no = group_of(arguments["group"], draft), arguments["yes"], arguments["no"]
     if not yes and not no:
         raise RefusedError("Say of at least one photo whether it belongs to the group.")
     if set(yes) & set(no):
@@ -243,11 +217,9 @@ def check(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
 
 def confirm(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str:
     """Say that photos are right where they are: in their groups, or of the known classes that they look like."""
-    items = items_of(arguments, draft)
+    items = _in_places(arguments["items"], "confirm", draft, setting)
     places: dict[tuple[int, str], list[int]] = defaultdict(list)
     for item in items:
-        if draft.kind(item) == "alone":
-            raise RefusedError(f"{setting.call(item)} is in no group: there is nothing to confirm.")
         places[draft.groups[item], draft.known[item]].append(item)
     for (group, known), some in places.items():
         if known:
@@ -257,20 +229,40 @@ def confirm(draft: Draft, arguments: Mapping[str, Any], setting: Setting) -> str
     return f"All right: confirmed {setting.call_all(items)}."
 
 
-ACTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
-    "name": (name, ("group", "name", "items")),
-    "merge": (merge, ("groups", "items")),
-    "split": (split, ("group", "parts")),
-    "move": (move, ("items", "group")),
-    "reject": (reject, ("items",)),
-    "answer": (answer, ("a", "b", "same", "others", "known", "override")),
-    "aside": (aside, ("items",)),
-    "known": (known, ("items", "name")),
-    "group": (group, ("items", "name")),
-    "check": (check, ("group", "yes", "no")),
-    "confirm": (confirm, ("items",)),
+def _in_places(items: list[int], verb: str, draft: Draft, setting: Setting) -> list[int]:
+    """The items, unless one of them is on its own."""
+    if alone := [item for item in items if draft.kind(item) == "alone"]:
+        raise RefusedError(f"{setting.call(alone[0])} is in no group: there is nothing to {verb}.")
+    return items
+
+
+ACTIONS: dict[str, Action] = {
+    "name": name,
+    "merge": merge,
+    "split": split,
+    "move": move,
+    "reject": reject,
+    "answer": answer,
+    "known": known,
+    "group": group,
+    "check": check,
+    "confirm": confirm,
 }
-"""Actions by name, and the arguments that they take."""
+"""Actions by name."""
+
+
+def arguments_of(action: str, request: Mapping[str, Any], photos: int) -> dict[str, Any]:
+    """What a request says, as lines of the journal hold it; what else it says is left out.
+
+    Raises:
+        RefusedError: No line about so many photos may hold it.
+    """
+    lines = rule(photos)
+    form = next(form for form in lines["oneOf"] if form["properties"]["action"] == {"const": action})
+    said = {key: request[key] for key in form["properties"] if key in request}
+    if (place := fault(form, said | {"action": action, "effect": {}}, lines)) is not None:
+        raise RefusedError(f"“{place}” is not as `medi schema review` has it.")
+    return {key: value for key, value in said.items() if key != "action"}
 
 
 def whole(value: Any, what: str) -> int:
@@ -278,22 +270,6 @@ def whole(value: Any, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise RefusedError(f"“{what}” must be a whole number.")
     return value
-
-
-def item_of(value: Any, what: str, draft: Draft) -> int:
-    """The number of a photo."""
-    item = whole(value, what)
-    if not 0 <= item < len(draft.groups):
-        raise RefusedError(f"There is no photo {item}: they are numbered 0 to {len(draft.groups) - 1}.")
-    return item
-
-
-def items_of(arguments: Mapping[str, Any], draft: Draft, key: str = "items", *, empty: bool = False) -> list[int]:
-    """Numbers of photos, each once."""
-    values = arguments.get(key)
-    if not isinstance(values, list) or not (values or empty):
-        raise RefusedError(f"“{key}” must be a list of photos, with at least one.")
-    return list(dict.fromkeys(item_of(value, key, draft) for value in values))
 
 
 def group_of(value: Any, draft: Draft) -> int:
@@ -304,9 +280,9 @@ def group_of(value: Any, draft: Draft) -> int:
     return group
 
 
-def class_of(value: Any, setting: Setting) -> str:
+def class_of(value: str, setting: Setting) -> str:
     """The name of a known class."""
-    if not isinstance(value, str) or value not in setting.class_names:
+    if value not in setting.class_names:
         raise RefusedError("There is no such known class: load the page again.")
     return value
 
@@ -321,8 +297,3 @@ def name_of(value: Any) -> str:
         raise RefusedError("That name is no valid text.")
     spaced = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in value)
     return unicodedata.normalize("NFC", " ".join(spaced.split()))
-
-
-def _listed(words: Iterable[str]) -> str:
-    *most, last = list(words)
-    return f"{', '.join(most)} and {last}" if most else last

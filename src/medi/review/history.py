@@ -49,7 +49,7 @@ class History:
                     f"{folder.journal} belongs to another discovery than the clusters.csv beside it: move it away."
                 )
             with self._damage(self.seq + 1):
-                if (place := fault(_rule(len(folder.start)), line)) is not None:
+                if (place := fault(rule(len(folder.start)), line)) is not None:
                     raise ValueError(f"{place or 'it'} is not as `medi schema review` has it")
                 self._take(line)
         self.state = state = ReviewState.of(folder.start)
@@ -102,7 +102,7 @@ class History:
 
 
 @cache
-def _rule(photos: int) -> dict[str, Any]:
+def rule(photos: int) -> dict[str, Any]:
     """The schema of a line about so many photos."""
     whole = schema("review")
     item = whole["$defs"]["item"] | {"maximum": photos - 1}

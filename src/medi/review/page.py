@@ -6,13 +6,12 @@ Photos are had by number and encoded anew, so that neither metadata nor anything
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -49,8 +48,6 @@ LONGEST: dict[Size, int] = {"thumb": 256, "full": 1600}
 """Longer side in pixels; smaller photos are not enlarged."""
 SAMPLES = 3
 """Photos of a known class that can be seen."""
-KEPT_BYTES = 96 * 2**20
-"""Of photos in memory; those not asked for longest go first."""
 AT_ONCE = 4
 """Photos decoded at a time, so that a fast scroll does not fill the memory."""
 Numbers = Callable[..., Any]
@@ -66,14 +63,11 @@ class MissingError(Exception):
 
 
 class Photos:
-    """JPEGs of the photos of a pool, made when they are asked for and kept for a while."""
+    """JPEGs of the photos of a pool, made when they are asked for; the browser keeps them."""
 
     def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        self._kept: OrderedDict[tuple[Path, Size], bytes] = OrderedDict()
+        self._folder, self._room = folder, BoundedSemaphore(AT_ONCE)
         self._of_class: dict[str, list[Path]] = {}
-        self._bytes = 0
-        self._lock, self._room = Lock(), BoundedSemaphore(AT_ONCE)
 
     def of_class(self, name: str, number: int) -> Path:
         """One of the photos of a known class, taken evenly from all of them.
@@ -95,25 +89,8 @@ class Photos:
         Raises:
             MissingError: It is gone or damaged.
         """
-        key = path, size
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        with self._room:
-            made = self._encode(path, size)
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = made
-                self._bytes += len(made)
-            while self._bytes > KEPT_BYTES:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= len(dropped)
-        return made
-
-    def _encode(self, path: Path, size: Size) -> bytes:
         try:
-            with open_file(path) as file:
+            with self._room, open_file(path) as file:
                 preview = read_photo(file, Cut(1), preview=True, longest=LONGEST[size]).preview
         except OSError as error:
             raise MissingError("This photo is not where it was: put it back, or discover again.") from error
@@ -146,7 +123,6 @@ def application(review: Review, stop: Callable[[InputError], None]) -> Starlette
             Route("/known/{place:str}/{number:str}", pages.known),
             Route("/api/state", pages.reading(lambda _: review.state())),
             Route("/api/pool", pages.reading(lambda _: _constants(review))),
-            Route("/api/history", pages.reading(lambda _: review.recent())),
             Route("/api/split", pages.reading(lambda of: {"parts": review.preview_split(of("group"), of("parts"))})),
             Route("/api/candidates", pages.reading(lambda of: {"items": review.candidates(of("group"))})),
             Route("/api/places", pages.reading(lambda of: {"places": review.likely_places(of("items", True))})),

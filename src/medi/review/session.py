@@ -17,7 +17,7 @@ from medi.discover.output import move_results
 from medi.discover.transfer import settle, transferring
 from medi.review import accept as accepting
 from medi.review.acceptance import accept
-from medi.review.actions import ACTIONS, RefusedError, Setting, group_of, items_of, split_parts, whole
+from medi.review.actions import ACTIONS, RefusedError, Setting, arguments_of, group_of, split_parts, whole
 from medi.review.constraints import bundles, in_words, kept_apart
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
@@ -108,14 +108,6 @@ class Review:
         last, next_one = ([_text_of(line) for line in lines[-1:]] for lines in (self.history.done, self.history.undone))
         return "".join(last), "".join(next_one)
 
-    def recent(self, count: int = 50) -> list[dict[str, Any]]:
-        """The last actions in force, the latest first."""
-        with self.lock:
-            return [
-                {"seq": line["seq"], "at": line["at"], "action": line["action"], "text": _text_of(line)}
-                for line in reversed(self.history.done[-count:])
-            ]
-
     def preview_split(self, group: Any, parts: Any) -> list[list[int]]:
         """The items of each part that a split would make."""
         with self.lock:
@@ -144,11 +136,13 @@ class Review:
             ]
             return own + others
 
-    def likely_places(self, items: Any) -> list[dict[str, Any]]:
+    def likely_places(self, items: Sequence[int | None]) -> list[dict[str, Any]]:
         """Groups and known classes, those that some photos most probably belong to first."""
         with self.lock:
             state = self.history.state
-            chosen = items_of({"items": items}, Draft(state))
+            chosen = [item for item in items if item is not None and item < len(state.groups)]
+            if not chosen:
+                raise RefusedError("Say which photos, by their numbers.")
             samples = self._present_samples()
             if samples is None or self.pool is None:
                 return []
@@ -162,11 +156,8 @@ class Review:
         arguments: dict[str, Any] = {}
         draft.note = {"text": "Looked at everything again."}
         if action != REGROUP:
-            do, keys = ACTIONS[action]
-            arguments = {key: request[key] for key in keys if key in request}
-            if arguments.get("override") is not True:
-                arguments.pop("override", None)
-            draft.note = {"text": do(draft, arguments, self.setting)}
+            arguments = arguments_of(action, request, len(self.folder.start))
+            draft.note = {"text": ACTIONS[action](draft, arguments, self.setting)}
         elif self.pool is None:
             raise RefusedError("This discovery has no saved pool to look at again: discover again.")
         if draft.overruled:

@@ -31,7 +31,7 @@ export function bar() {
 }
 
 export const reject = (items) => act("reject", { items });
-export const aside = (items) => act("aside", { items });
+export const aside = (items) => act("move", { items, group: null });
 
 export function merge(groups) {
   if (groups.length < 2) return notify("Choose two groups or more: V on each, then J.", { bad: true });

@@ -287,7 +287,7 @@ export async function choosePlace(items) {
   ]);
   if (!place) return;
   if (place.fresh !== undefined) await newGroup(items, place.fresh);
-  else if (place.aside) await act("aside", { items });
+  else if (place.aside) await act("move", { items, group: null });
   else if (place.name !== undefined) await act("known", { items, name: place.name });
   else await act("move", { items, group: place.group });
 }
