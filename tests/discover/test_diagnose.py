@@ -48,7 +48,7 @@ def test_overlap_is_larger_where_classes_touch():
 
 def test_the_figures_are_those_of_the_discovery():
     known, novel = split(gaussian_classes(20, 10, apart=6.0), 15)
-    pool = np.concatenate([novel.values, known.values[:60] + 0.01])
+    pool = np.concatenate([novel.values, known.values[:60] + 0.01, known.values[:9] + 0.01])  # copies are items too
     found = diagnosed(known, pool, only_novel=False)
     figures = found.diagnosis
     assert figures.expected == pytest.approx(np.mean(found.confidence))

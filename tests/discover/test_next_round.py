@@ -35,6 +35,7 @@ def test_what_was_accepted_is_known_and_what_was_said_is_kept(folders, medi_):
     facts = json.loads((out / "discovery.json").read_text())
     assert facts["already_known"] == dict.fromkeys(sorted(blues), "blues")
     assert facts["known_classes"] == 3
+    assert facts["diagnostics"]["known_share"] == facts["kinds"]["known"] / facts["novel_photos"]
     with opened(out, "a test", learning=False) as review:
         assert list(review.history.state.names.values()) == ["not blue"]
     assert medi_("assign", "--model", out / "model", "--images", novel, "--out", table, "--force").code == 0

@@ -58,7 +58,6 @@ class DiscoveryConfig:
         features: What the vectors are called in reports.
         only_novel: Whether the pool holds nothing of known classes and no one-offs.
         noun: What an item is called in reports.
-        already_known: Items that were left out of the pool because they are known ones; the verdict counts them.
         aside: Items of the pool that a person set aside: they are in no group.
         grouping: `posterior`, or `path/to/file.py:Name` with a partition of the user's own.
     """
@@ -72,7 +71,6 @@ class DiscoveryConfig:
     features: str = "encoder"
     only_novel: bool = True
     noun: str = "item"
-    already_known: int = 0
     aside: frozenset[int] = frozenset()
     grouping: str = GROUPING_NAMES[0]
 

@@ -240,16 +240,15 @@ def _figures(found: GroupedPool, learnt: Learnt, config: DiscoveryConfig) -> Fig
     """What the verdict rests on."""
     grouping, count = found.grouping, found.count
     rehearsed, spread = (None if np.isnan(value) else value for value in grouping.right)
-    look_known = int((grouping.labels <= known_label(0)).sum()) + config.already_known
     return Figures(
-        expected=float(grouping.confidence.mean()),
+        expected=float(found.confidence.mean()),
         rehearsed=rehearsed,
         rehearsed_spread=spread,
         gain=learnt.choice.gain,
         gain_spread=learnt.choice.spread,
         distance=found.distance,
         overlap=largest_overlap(learnt.grouper.stages[:2]),
-        known_share=look_known / (len(found.drawn) + config.already_known),
+        known_share=float((found.labels <= known_label(0)).mean()),
         low=count.low,
         high=count.high,
         number_given=config.classes != "auto",

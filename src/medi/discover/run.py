@@ -160,7 +160,6 @@ def _sort(
         augmentation=PHOTO,
         only_novel=arguments.only_novel,
         noun="picture",
-        already_known=len(inputs.already_known),
         aside=frozenset(item for item, path in enumerate(inputs.novel.paths) if path in aside),
         grouping=arguments.grouping,
     )
