@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from medi.discover.facts import found
 from medi.discover.result import ClassCount, Diagnosis, Discovery, Group, Verdict, is_doubtful
 from medi.discover.verdict import MIXED_BELOW, group_verdict
 from medi.photos.thumbnails import thumbnail
@@ -104,26 +103,7 @@ def made_up(
 
 def facts_of(discovery: Discovery, paths: Sequence[str]) -> dict[str, Any]:
     """The part of `discovery.json` that the terminal speaks of."""
-    return {
-        "n_classes": discovery.count.k,
-        "classes": asdict(discovery.count),
-        "diagnostics": asdict(discovery.diagnosis),
-        "groups": [
-            {
-                "cluster": number,
-                "photos": group.items,
-                "typical": paths[group.medoid],
-                "confidence": group.confidence,
-                "verdict": group.verdict,
-                "sibling": group.sibling,
-                "nearest_known": list(group.neighbours),
-            }
-            for number, group in enumerate(discovery.groups)
-        ],
-        "known_photos_found": dict(Counter(name for name in discovery.known if name)),
-        "alone": discovery.kinds.count("alone"),
-        "novel_photos": len(discovery.kinds),
-    }
+    return found(discovery, paths) | {"novel_photos": len(paths)}
 
 
 def patterns(numbers: Sequence[int], size: int = 40) -> list[bytes]:

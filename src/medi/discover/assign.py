@@ -17,7 +17,7 @@ from medi.discover.accepted import group_names
 from medi.discover.arguments import AssignArguments, Manner
 from medi.discover.model_folder import load_model, with_features
 from medi.discover.output import read_csv, write_csv
-from medi.discover.parallel_encoding import check_ways, encode_together, on_ray, warn_of_lost
+from medi.discover.parallel_encoding import check_ways, encode_together, warn_of_lost
 from medi.grouping.recogniser import Guess
 from medi.jobs import ranks
 from medi.photos.cache import PhotoCache
@@ -73,8 +73,7 @@ def run_assign(arguments: AssignArguments, render: RenderPage, reporter: Reporte
             encoder.check(found)
         if manner.verbose:
             reporter.say(f"Features: {encoder.describe()}.")
-        workers = None if manner.ray is None else on_ray(manner.ray, encoder)
-        together = encode_together([found], encoder, "auto", workers, reporter)
+        together = encode_together([found], encoder, "auto", manner.ray, reporter)
         first = ranks.is_first()
     if not first:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -55,28 +55,7 @@ def discovery_facts(
                 "source": encoder.source,
             },
             "features": encoder.facts() if isinstance(encoder, Features) else None,
-            "n_classes": discovery.count.k,
-            "classes": asdict(discovery.count),
-            "diagnostics": asdict(discovery.diagnosis),
-            "representation": {"used": discovery.representation, "scores": dict(discovery.representation_scores)},
-            "groups": [
-                {
-                    "cluster": number,
-                    "photos": group.items,
-                    "typical": paths[group.medoid],
-                    "confidence": group.confidence,
-                    "together": group.together,
-                    "pure": group.pure,
-                    "verdict": group.verdict,
-                    "sibling": group.sibling,
-                    "sibling_probability": group.sibling_probability,
-                    "nearest_known": list(group.neighbours),
-                }
-                for number, group in enumerate(discovery.groups)
-            ],
-            "kinds": {kind: discovery.kinds.count(kind) for kind in ("novel", "known", "alone")},
-            "known_photos_found": dict(sorted(Counter(name for name in discovery.known if name).items())),
-            "alone": discovery.kinds.count("alone"),
+            **found(discovery, paths),
             "already_known": dict(inputs.already_known),
             "known_classes": inputs.known.n_classes,
             "known_photos": len(inputs.known),
@@ -87,6 +66,34 @@ def discovery_facts(
         }
     )
     return facts
+
+
+def found(discovery: Discovery, paths: Sequence[str]) -> dict[str, Any]:
+    """What it says of the groups and kinds among photos with these paths."""
+    return {
+        "n_classes": discovery.count.k,
+        "classes": asdict(discovery.count),
+        "diagnostics": asdict(discovery.diagnosis),
+        "representation": {"used": discovery.representation, "scores": dict(discovery.representation_scores)},
+        "groups": [
+            {
+                "cluster": number,
+                "photos": group.items,
+                "typical": paths[group.medoid],
+                "confidence": group.confidence,
+                "together": group.together,
+                "pure": group.pure,
+                "verdict": group.verdict,
+                "sibling": group.sibling,
+                "sibling_probability": group.sibling_probability,
+                "nearest_known": list(group.neighbours),
+            }
+            for number, group in enumerate(discovery.groups)
+        ],
+        "kinds": {kind: discovery.kinds.count(kind) for kind in ("novel", "known", "alone")},
+        "known_photos_found": dict(sorted(Counter(name for name in discovery.known if name).items())),
+        "alone": discovery.kinds.count("alone"),
+    }
 
 
 def compared_by(encoder: Encoder) -> dict[str, str]:

@@ -92,27 +92,23 @@ def check_ways(ray: str | None) -> None:
         raise InputError("torchrun and --ray are two ways to share the work: use one of them.")
 
 
-def on_ray(address: str, encoder: Encoder) -> RayWorkers:
-    """A Ray cluster that encodes shards, each on a GPU where the encoder uses one here too."""
-    gpus = float(not encoder.in_threads)
-    return RayWorkers(address, 1, gpus, do, what="shards of photos", again="start again")
-
-
 def encode_together(
     folders: Sequence[Found],
     encoder: Encoder,
     device: str,
-    workers: RayWorkers | None,
+    ray: str | None,
     reporter: Reporter,
     *,
     shown: Found | None = None,
 ) -> bool:
     """Have all photos encoded by all processes there are; whether there are others than this one.
 
-    They are `workers`, a Ray cluster, or those that torchrun started. `shown` is the one of the folders whose
-    thumbnails will be needed.
+    They are those of a Ray cluster at an address, or those that torchrun started. `shown` is the one of the folders
+    whose thumbnails will be needed.
     """
-    if workers is not None:
+    if ray is not None:
+        gpus = float(not encoder.in_threads)  # the encoder uses one there where it uses one here
+        workers = RayWorkers(ray, 1, gpus, do, what="shards of photos", again="start again")
         name = str(Path(encoder.name).resolve()) if encoder.folder else encoder.name
         orders = [
             Order(str(found.root.resolve()), tuple(shard), name, encoder.identity, device, found is shown)
@@ -133,7 +129,7 @@ def encode_together(
                 thumbnails=thumbnails,
             )
         ranks.wait()
-    return workers is not None or ranks.count() > 1
+    return ray is not None or ranks.count() > 1
 
 
 def shards(paths: Sequence[str]) -> Iterator[Sequence[str]]:

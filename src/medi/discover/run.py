@@ -25,7 +25,7 @@ from medi.discover.facts import compared_by, discovery_facts
 from medi.discover.inputs import Folders, Inputs, find_folders, read_inputs
 from medi.discover.large_pools import MOST_GROUPED
 from medi.discover.model_folder import choose_encoder, save_model
-from medi.discover.parallel_encoding import check_ways, encode_together, on_ray, warn_of_lost
+from medi.discover.parallel_encoding import check_ways, encode_together, warn_of_lost
 from medi.discover.pipeline import Outcome, discover_groups
 from medi.discover.result import Discovery
 from medi.discover.transfer import settle
@@ -95,9 +95,8 @@ def run_discover(
                 if settle(out):
                     folders = find_folders(arguments.known, arguments.novel)
                 output.claim(out, arguments.as_facts(encoder), force=manner.force)
-            workers = None if manner.ray is None else on_ray(manner.ray, encoder)
             together = encode_together(
-                [folders.known, folders.novel], encoder, arguments.device, workers, reporter, shown=folders.novel
+                [folders.known, folders.novel], encoder, arguments.device, manner.ray, reporter, shown=folders.novel
             )
             said = carry.aside(out) if carry is not None and (out / output.REVIEW).is_file() else frozenset[str]()
             if encoder.network:
