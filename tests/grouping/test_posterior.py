@@ -153,3 +153,14 @@ def test_known_classes_without_items_change_nothing():
     far = Anchors(np.full((1, 3), 50.0), np.array([4.0]))
     posterior = Posterior.of(Branches.of(Units.single(case.points), far), case.model, -50.0, singles=True, most=5)
     assert posterior.numbers() == pytest.approx(posterior_of(case).numbers(), abs=1e-9)
+
+
+def test_the_mean_of_items_that_belong_together_counts_as_all_of_them():
+    generator = np.random.default_rng(2)
+    points, model = generator.normal(size=(6, 4)) / 2, ClassModel(0.4, 8.0)
+    merged = np.concatenate([points[:3].mean(0, keepdims=True), points[3:]])
+    whole = Branches.of(Units.single(points), Anchors.none(4))
+    sizes = np.array([3, 1, 1, 1])
+    joined = Branches.of(Units(merged, np.ones(4, np.int64), sizes), Anchors.none(4))
+    of_all = model.evidence(whole.items[-1], whole.squares[-1])
+    assert model.evidence(joined.items[-1], joined.squares[-1]) == pytest.approx(of_all)

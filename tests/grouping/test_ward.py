@@ -66,3 +66,22 @@ def test_a_cut_has_exactly_as_many_clusters_as_asked_and_the_largest_first(n, k,
     assert len(sizes) == k
     assert (sizes > 0).all()
     assert (np.diff(sizes) <= 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 12, 40])
+def test_where_what_belongs_apart_is_merged_last_anyway_the_tree_is_the_same(n):
+    generator = np.random.default_rng(n)
+    x, weights = generator.normal(size=(n, 4)), generator.integers(1, 5, n).astype(float)
+    plain = ward(x, weights)
+    a, b = (min(below(plain, int(node))) for node in plain.pairs[-1])
+    linked = ward(x, weights, [(a, b)])
+    assert np.array_equal(plain.pairs, linked.pairs)
+    assert np.allclose(plain.costs, linked.costs)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_what_belongs_apart_meets_only_when_nothing_else_is_left(seed):
+    apart = [(0, 1), (2, 3), (1, 4)]
+    labels = ward(points(9, seed=seed), apart=apart).cut(3)
+    assert all(labels[a] != labels[b] for a, b in apart)

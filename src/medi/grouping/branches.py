@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from medi.core.arrays import Floats, Ints
 from medi.grouping.class_model import ClassModel
 from medi.grouping.engine import Anchors
-from medi.grouping.linked_ward import linked_ward
 from medi.grouping.ward import Tree, ward
 
 
@@ -82,7 +81,7 @@ class Branches:
         points, apart, n, c = units.points, units.apart, len(units.points), len(anchors)
         weights = units.sizes.astype(np.float64)
         every, mass = np.concatenate([points, anchors.means]), np.concatenate([weights, anchors.counts])
-        tree = linked_ward(every, mass, apart) if apart else ward(every, mass)
+        tree = ward(every, mass, apart)
         leaves = n + c
         sums = np.zeros((2 * leaves - 1, points.shape[1]))
         sums[:n], sums[n:leaves] = points * weights[:, None], anchors.means * anchors.counts[:, None]

@@ -19,14 +19,13 @@ from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, known_label
 from medi.grouping.lines import group_means
 from medi.grouping.moves import Places, improve, responsibilities
 from medi.grouping.numbers import NumberError
-from medi.grouping.purity import Purity
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.recognition import Recognition
 from medi.grouping.rehearsal import Rehearsed, lines
 from medi.grouping.representation import Representation
 from medi.grouping.saved import GROUPING_RULE, check_arrays, check_facts
 from medi.grouping.search import Grouped, Odds, group_units
-from medi.grouping.trust import Trust
+from medi.grouping.trust import Purity, Trust
 from medi.grouping.ward import by_size, ward
 
 _SHAPES = {

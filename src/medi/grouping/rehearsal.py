@@ -24,10 +24,9 @@ from medi.grouping.moves import Places, place_of, responsibilities
 from medi.grouping.numbers import EXACT, NumberError, interval, median
 from medi.grouping.partition import Partition, repartition
 from medi.grouping.posterior import Posterior
-from medi.grouping.purity import NO_REHEARSAL, Purity, fit_purity
 from medi.grouping.recognition import Recognition, RehearsedItems, fit_recognition
 from medi.grouping.search import Grouped, Odds, group_units, sampled_confidence
-from medi.grouping.trust import TEMPERATURES, RehearsedLines, Trust, fit_trust
+from medi.grouping.trust import NO_REHEARSAL, TEMPERATURES, Purity, RehearsedLines, Trust, fit_purity, fit_trust
 
 USUAL_SCALE = 0.8
 """What the measured likeness of a class is multiplied with, unless rehearsals prefer another scale."""

@@ -15,7 +15,6 @@ from medi.grouping.branches import Branches, Units
 from medi.grouping.class_model import ClassModel, Terms
 from medi.grouping.engine import Anchors, Ask
 from medi.grouping.lines import right_lines
-from medi.grouping.linked_ward import linked_ward
 from medi.grouping.moves import improve
 from medi.grouping.numbers import EXACT, NumberError, median
 from medi.grouping.posterior import Posterior
@@ -173,7 +172,7 @@ def _cut(units: Units, posterior: Posterior, terms: Terms, ask: Ask, k: int) -> 
         apart = [(place[a], place[b]) for a, b in units.apart if a in place and b in place]
         points, weights = units.points[novel], units.sizes[novel].astype(np.float64)
         again = labels.copy()
-        again[novel] = (linked_ward(points, weights, apart) if apart else ward(points, weights)).cut(k)
+        again[novel] = ward(points, weights, apart).cut(k)
         sizes = np.bincount(again[novel], weights)
         if (ask.singles or sizes.min() > 1) and not units.together(again):
             labels = again

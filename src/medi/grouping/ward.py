@@ -6,6 +6,7 @@ where points are few, but its points all weigh the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +65,11 @@ class Tree:
         return self.spans()[: self.points, 0].argsort()
 
 
-def ward(points: Floats, weights: Floats | None = None) -> Tree:
+def ward(points: Floats, weights: Floats | None = None, apart: Sequence[tuple[int, int]] = ()) -> Tree:
     """Ward's tree of points (n, d), each of which stands for `weights` (n,) points in the same place, or for one.
+
+    Clusters with points that belong `apart` are merged only when nothing else is left to merge. That takes memory that
+    grows with the pairs of points: it is for pools that a person reviews, not for the largest.
 
     >>> ward(np.array([[0.0], [1.0], [9.0]])).cut(2)
     array([0, 0, 1])
@@ -74,6 +78,8 @@ def ward(points: Floats, weights: Floats | None = None) -> Tree:
     if not n or not np.isfinite(points).all():
         raise InputError(f"{n} points, or some that hold NaN or infinite numbers: Ward's tree needs finite ones.")
     weights = np.ones(n) if weights is None else weights
+    if apart:
+        return _linked(points, weights, apart)
     if 1 < n <= MOST_FOR_SCIPY and (weights == 1).all():
         found = linkage(pdist(points), "ward")
         return Tree(found[:, :2].astype(np.int64), np.square(found[:, 2]) / 2)
@@ -121,6 +127,50 @@ def _in_order(merges: list[tuple[float, int, int]], n: int) -> Tree:
         sets.merge(a, b)
         name[sets[a]] = n + place
     return Tree(pairs, np.maximum.accumulate(np.array([merges[number][0] for number in order], dtype=np.float64)))
+
+
+def _linked(points: Floats, weights: Floats, apart: Sequence[tuple[int, int]]) -> Tree:
+    """The tree under pairs that belong apart; costs are kept for all pairs of points."""
+    n = len(points)
+    centres, mass, names = points.copy(), weights.astype(np.float64), np.arange(n)
+    squares = np.square(centres).sum(1)
+    costs = np.maximum(squares[:, None] + squares - 2 * centres @ centres.T, 0)
+    costs *= mass[:, None] * mass / (mass[:, None] + mass)  # what a merge adds to the sum of squared distances
+    barred = np.zeros((n, n), bool)
+    for a, b in apart:
+        barred[a, b] = barred[b, a] = True
+    np.fill_diagonal(costs, np.inf)
+    alive = np.ones(n, bool)
+    pairs, found = np.zeros((n - 1, 2), np.int64), np.zeros(n - 1)
+    shown = np.where(barred, np.inf, costs)
+    least, nearest = shown.min(1), shown.argmin(1)
+    for number in range(n - 1):
+        a = int(least.argmin())
+        if least[a] == np.inf:  # only what belongs apart is left
+            barred[:] = False
+            shown = costs.copy()
+            least, nearest = shown.min(1), shown.argmin(1)
+            a = int(least.argmin())
+        a, b = sorted((a, int(nearest[a])))
+        pairs[number], found[number] = sorted((names[a], names[b])), costs[a, b]
+        total = mass[a] + mass[b]
+        centres[a] = (mass[a] * centres[a] + mass[b] * centres[b]) / total
+        mass[a], alive[b], names[a] = total, False, n + number
+        squares[a] = centres[a] @ centres[a]
+        distance = np.maximum(squares + squares[a] - 2 * (centres @ centres[a]), 0)
+        row = np.where(alive, distance * mass * total / (mass + total), np.inf)
+        row[a] = np.inf
+        barred[a] |= barred[b]
+        barred[:, a] = barred[a]
+        costs[a], costs[:, a], costs[b], costs[:, b] = row, row, np.inf, np.inf
+        hidden = np.where(barred[a], np.inf, row)
+        shown[a], shown[:, a], shown[b], shown[:, b] = hidden, hidden, np.inf, np.inf
+        stale = np.flatnonzero(alive & ((nearest == a) | (nearest == b) | (np.arange(n) == a)))
+        least[stale], nearest[stale] = shown[stale].min(1), shown[stale].argmin(1)
+        closer = alive & (hidden < least)
+        least[closer], nearest[closer] = hidden[closer], a
+        least[b] = np.inf
+    return Tree(pairs, np.maximum.accumulate(found))
 
 
 def by_size(labels: Ints) -> Ints:
