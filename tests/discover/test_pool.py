@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import pytest
 from people import PALETTES, discover, facts_of, program, refused, rows_of, tinted
@@ -187,16 +188,11 @@ def test_discover_on_two_processes_writes_what_one_writes_and_the_first_alone_pr
     assert facts_of(folders, "two")["device"].startswith("2 x cpu")
 
 
-@dataclass(frozen=True)
-class Uniform(DiscoveryConfig):
-    sampler: str = "uniform"
-
-
 @linux
 def test_a_network_that_discover_trains_is_trained_by_all_processes(folders, medi_, monkeypatch):
     quick = MP(images=12, schedule=Schedule(steps=4))
     monkeypatch.setattr(MethodTeacher, "configured", lambda *_, **__: quick)
-    monkeypatch.setattr(run, "DiscoveryConfig", Uniform)
+    monkeypatch.setattr(run, "DiscoveryConfig", partial(DiscoveryConfig, sampler="uniform"))
     words = ("--classes", "2", "--encoder", "conv4", "--method", "mp")
     assert medi_(*discover(folders, *words, out="one")).code == 0
     processes = start_ranks(2, program, discover(folders, *words, out="two"), folders)

@@ -93,17 +93,6 @@ def test_what_was_saved_recognises_alike_and_a_copy_of_a_labelled_item_for_certa
         assert {(a.kind, a.confidence) for a in answers} == {("known", 1.0)}
 
 
-def test_a_larger_rate_calls_more_none_and_none_of_them_otherwise(new, recogniser):
-    before, counts = set(), []
-    for rate in (0.0, 0.05, 0.1, 0.4, 1.0):
-        none = {i for i, a in enumerate(recogniser.recognise(new.values, rate)) if a.kind == "none"}
-        assert before <= none
-        before = none
-        counts.append(len(none))
-    assert counts[0] == 0
-    assert counts[-1] > 0.9 * len(new)
-
-
 @pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(recogniser, rate):
     with pytest.raises(InputError, match="no share"):
