@@ -45,6 +45,7 @@ release-check:
 	$(PYTHON) release/check.py $(ARGS)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) takes one to five minutes, as fast as your network is."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
