@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
@@ -12,7 +14,7 @@ from medi.discover.diagnose import distance_from_known, largest_overlap
 from medi.discover.pipeline import discover_groups
 from medi.discover.result import Discovery
 from medi.discover.thinning import compact, thin
-from medi.discover.verdict import EXPECTED, FAR, GROUPED
+from medi.discover.verdict import EXPECTED, FAR, FEW_EACH, GROUPED, Figures, reasons
 from medi.grouping.engine import Anchors, Stage
 
 
@@ -104,3 +106,12 @@ def test_what_could_not_be_checked_is_doubtful(known_classes):
     assert (figures.rehearsed, figures.rehearsed_spread, figures.gain, figures.distance) == (None,) * 4
     assert max(found.confidence) <= 0.5
     assert not {group.verdict for group in found.groups} & {"tight"}
+
+
+@pytest.mark.parametrize(("each", "few"), [(3, True), (FEW_EACH, False)])
+def test_more_of_each_known_class_are_advised_by_the_number_there_is_of_them(each, few):
+    known, novel = split(gaussian_classes(12, FEW_EACH, apart=6.0), 8)
+    figures = Figures(low=4, high=4, number_given=False, calibrated=True, known_classes=8, known_each=FEW_EACH)
+    (advice,) = set(reasons(replace(figures, known_each=3))) - set(reasons(figures))
+    some = known.where(np.arange(len(known)) % FEW_EACH < each)
+    assert (advice in diagnosed(some, novel.values, noun="picture").diagnosis.reasons) == few

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from medi.discover.verdict import (
     EXPECTED,
     FAR,
+    FEW_EACH,
     FEWEST_CLASSES,
     GROUPED,
     Figures,
@@ -32,6 +33,7 @@ GOOD = Figures(
     number_given=False,
     calibrated=True,
     known_classes=20,
+    known_each=12,
 )
 MEASURED = ("expected", "rehearsed", "rehearsed_spread", "gain", "gain_spread", "distance", "overlap")
 SHARE = st.none() | st.floats(0, 1)
@@ -50,6 +52,7 @@ ANY = st.builds(
     number_given=st.booleans(),
     calibrated=st.booleans(),
     known_classes=st.integers(0, 50),
+    known_each=st.integers(0, 50),
 )
 
 
@@ -62,6 +65,7 @@ ANY = st.builds(
         ({"low": 2, "high": 3}, "trustworthy"),
         ({"low": 5, "high": 12}, "trustworthy"),  # what is expected to be right has it in it
         ({"known_share": 0.4}, "trustworthy"),
+        ({"known_each": 3}, "trustworthy"),
         ({"expected": 0.67}, "doubtful"),
         ({"expected": None}, "doubtful"),
         ({"calibrated": False}, "doubtful"),
@@ -93,6 +97,13 @@ def test_what_is_trustworthy_keeps_every_rule_and_no_help_means_far_or_grouped_b
         assert figures.calibrated
         assert (figures.expected >= EXPECTED, figures.rehearsed >= GROUPED) == (True, True)
         assert figures.known_classes >= FEWEST_CLASSES
+
+
+@given(ANY)
+def test_more_of_each_known_class_are_advised_where_most_have_few_and_the_novel_ones_are_not_far(figures):
+    more = set(reasons(figures)) - set(reasons(replace(figures, known_each=FEW_EACH)))
+    far = figures.distance is not None and figures.distance > FAR
+    assert len(more) == (0 < figures.known_each < FEW_EACH and not far)
 
 
 @given(ANY)

@@ -254,4 +254,5 @@ def _figures(found: GroupedPool, learnt: Learnt, config: DiscoveryConfig) -> Fig
         number_given=config.classes != "auto",
         calibrated=grouping.calibrated,
         known_classes=learnt.known.n_classes,
+        known_each=int(np.quantile(learnt.known.counts(), 0.5, method="lower")) if len(learnt.known) else 0,
     )

@@ -29,6 +29,8 @@ EXPECTED = 0.85
 """Share of the lines expected to be right from which the whole can be called trustworthy."""
 MUCH_KNOWN = 1 / 3
 """Share of the pool that looks known from which it counts as a pool of known things too."""
+FEW_EACH = 6
+"""Labelled items of a known class below which more of them help most."""
 
 # Thresholds of a group.
 PURE, MIXED_BELOW = 0.85, 0.5
@@ -48,12 +50,14 @@ class Figures(Measured):
         high: Upper end of that interval.
         number_given: Whether the user gave the number.
         known_classes: How many there are.
+        known_each: At least half of them have so many items or fewer; 0 where there are none.
     """
 
     low: int
     high: int
     number_given: bool
     known_classes: int
+    known_each: int
 
     def diagnosis(self, noun: str = "picture") -> Diagnosis:
         """The verdict, its reasons and its figures; `noun` is what the sentences call an item."""
@@ -148,10 +152,15 @@ def _doubts(figures: Figures, noun: str) -> list[str]:
 
 
 def _remarks(figures: Figures, noun: str) -> list[str]:
-    """What to watch; how many lines are right has it in it already."""
+    """What to watch or to add; how many lines are right has it in it already."""
     found = []
     spread = figures.rehearsed_spread
     rehearsed = figures.rehearsed
+    if 0 < figures.known_each < FEW_EACH and not _far(figures):
+        found.append(
+            f"Your known classes have few labelled {noun}s: at least half of them have no more than "
+            f"{figures.known_each}. More labelled {noun}s of each known class would help most."
+        )
     if measured(rehearsed) and measured(spread) and GROUPED <= rehearsed < GROUPED + STANDARD_ERRORS * spread:
         found.append("The rehearsal went well with some of your known classes and badly with others.")
     if not figures.number_given and figures.high > UNCERTAIN * figures.low:
