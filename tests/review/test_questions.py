@@ -20,7 +20,7 @@ from medi.review.questions import CHOICES, CLASS_FROM, questions
 from medi.review.regrouping import adopt
 from medi.review.session import Review
 from medi.review.state import Offer, Question, ReviewState
-from medi.review.togetherness import belonging, belonging_to, near_groups
+from medi.review.togetherness import belonging, near_groups
 
 TWO = [0, 0, 0, 0, 1, 1, 1, 1, 2]
 NAMES = ("rose", "tulip", "daisy")
@@ -164,7 +164,6 @@ def test_belonging_is_the_share_of_others_that_are_together():
     samples = np.array([[0, 0, 1, 2], [0, 0, 0, 2]])
     assert belonging(samples, np.array([0, 0, 0, -1])).tolist() == [0.75, 0.75, 0.5, 0.0]
     assert belonging(samples, np.array([0, 1, 2, 3])).tolist() == [1.0] * 4
-    assert belonging_to(samples, [0, 1]).tolist() == [1.0, 1.0, 0.5, 0.0]
 
 
 def regrouped(labels: list[int], sure: float = 0.9) -> Regrouped:

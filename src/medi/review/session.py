@@ -26,7 +26,7 @@ from medi.review.places import chances
 from medi.review.questions import questions
 from medi.review.regrouping import load_pool, regroup, sampled
 from medi.review.state import Question, ReviewState, shown
-from medi.review.togetherness import belonging_to
+from medi.review.togetherness import near_groups
 
 if TYPE_CHECKING:
     from medi.grouping.saved_pool import SavedPool
@@ -124,7 +124,7 @@ class Review:
             samples = self._present_samples()
             if samples is None:
                 return own
-            likely = belonging_to(samples, members)
+            likely = near_groups(samples, {0: members})[:, 0]
             of = bundles(state.words)
             here = {of[item] for item in members}
             apart = {end for ends in kept_apart(state.words, of) if ends & here for end in ends - here}

@@ -56,18 +56,6 @@ class Offer(NamedTuple):
     known: str
 
 
-class Form(NamedTuple):
-    """How lines hold a field of the state.
-
-    Attributes:
-        write: From the field before and after, to JSON.
-        read: From the field before, and that JSON, to the field after.
-    """
-
-    write: Callable[[Any, Any], Any]
-    read: Callable[[Any, Any], Any]
-
-
 def _write_items(before: Sequence[Any], after: Sequence[Any]) -> list[list[Any]]:
     return [[item, new] for item, (old, new) in enumerate(zip(before, after, strict=True)) if new != old]
 
@@ -90,8 +78,9 @@ def _read_words(before: Sequence[Word], written: Any) -> list[Word]:
     return [*before[:kept], *(Word(bool(same), a, b, why) for same, a, b, why in more)]
 
 
-def _form(write: Callable[[Any, Any], Any], read: Callable[[Any, Any], Any]) -> dict[str, Form]:
-    return {"form": Form(write, read)}
+def _form(write: Callable[[Any, Any], Any], read: Callable[[Any, Any], Any]) -> dict[str, Any]:
+    """How lines hold a field: what makes JSON of it, before and after, and what makes it of that before and JSON."""
+    return {"form": (write, read)}
 
 
 _BY_ITEM = _form(_write_items, _read_items)
@@ -189,10 +178,10 @@ def effect(before: ReviewState, after: ReviewState) -> dict[str, Any]:
     before, changed = _begun(before), dict[str, Any]()
     if places := _write_items(before.places, after.places):
         changed["places"] = [[item, group, known] for item, (group, known) in places]
-    for name, form in _forms():
+    for name, write, _ in _forms():
         old, new = getattr(before, name), getattr(after, name)
         if new != old:
-            changed[name] = form.write(old, new)
+            changed[name] = write(old, new)
     return changed
 
 
@@ -202,9 +191,9 @@ def apply(state: ReviewState, changed: Mapping[str, Any]) -> ReviewState:
     if "places" in changed:
         places = _read_items(state.places, ((item, (group, known)) for item, group, known in changed["places"]))
         after.groups, after.known = [group for group, _ in places], [known for _, known in places]
-    for name, form in _forms():
+    for name, _, read in _forms():
         if name in changed:
-            setattr(after, name, form.read(getattr(state, name), changed[name]))
+            setattr(after, name, read(getattr(state, name), changed[name]))
     return after
 
 
@@ -213,8 +202,8 @@ def _begun(state: ReviewState) -> ReviewState:
     return replace(state, questions=None, offers=[], note={})
 
 
-def _forms() -> list[tuple[str, Form]]:
-    return [(one.name, one.metadata["form"]) for one in fields(ReviewState) if one.metadata]
+def _forms() -> list[tuple[str, Any, Any]]:
+    return [(one.name, *one.metadata["form"]) for one in fields(ReviewState) if one.metadata]
 
 
 def shown(state: ReviewState, start: Start, seq: int, questions: Sequence[Question]) -> dict[str, Any]:

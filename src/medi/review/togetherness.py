@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -12,32 +12,14 @@ from medi.grouping.engine import known_label
 
 def belonging(samples: Ints, groups: Ints) -> Floats:
     """(n,): how probable it is that an item is together with another one of its group; 0 for items in none."""
-    total = np.zeros(len(groups))
-    inside = np.flatnonzero(groups >= 0)
-    if not len(samples) or not len(inside):
-        return total
-    _, group = np.unique(groups[inside], return_inverse=True)
-    others = np.maximum(np.bincount(group)[group] - 1, 1)
-    for sample in samples:
-        _, label = np.unique(sample[inside], return_inverse=True)
-        _, pair, count = np.unique(label * (group.max() + 1) + group, return_inverse=True, return_counts=True)
-        total[inside] += (count[pair] - 1) / others
-    total /= len(samples)
-    alone = inside[np.bincount(group)[group] == 1]
-    total[alone] = 1.0
+    members = {int(group): np.flatnonzero(groups == group) for group in np.unique(groups[groups >= 0])}
+    near, total = near_groups(samples, members), np.zeros(len(groups))
+    for column, items in enumerate(members.values()):
+        total[items] = near[items, column] if len(items) > 1 else 1.0
     return total
 
 
-def belonging_to(samples: Ints, members: Sequence[int]) -> Floats:
-    """(n,): how probable it is that an item is together with one of some others."""
-    total = np.zeros(samples.shape[1])
-    for sample in samples:
-        labels, label = np.unique(sample, return_inverse=True)
-        total += np.bincount(label[list(members)], minlength=len(labels))[label] / len(members)
-    return total / max(len(samples), 1)
-
-
-def near_groups(samples: Ints, members: Mapping[int, Collection[int]]) -> Floats:
+def near_groups(samples: Ints, members: Mapping[int, Iterable[int]]) -> Floats:
     """(n, groups): how probable it is that an item is together with another one of each group.
 
     Args:

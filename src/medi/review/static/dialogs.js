@@ -7,118 +7,77 @@ import { picture, visibleTiles } from "./tiles.js";
 
 export { checkGroup } from "./check.js";
 
-function nameInput(value = "") {
-  const input = el("input", {
-    id: "name",
-    type: "text",
-    list: "names",
-    maxlength: "200",
-    autocomplete: "off",
-    dir: "auto",
-    autofocus: true,
-  });
-  input.value = value;
-  return input;
-}
-
-function knownNames() {
+// A name with type-ahead, known classes first; null where nobody gave one.
+function askName(heading, items, { value = "", label, hint = "", save }) {
   const names = new Set([...pool.known, ...store.groups.map((one) => one.name).filter(Boolean)]);
-  return el("datalist", { id: "names" }, ...[...names].map((one) => el("option", { value: one })));
+  return ask(heading, (close) => [
+    el(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          close(event.target.elements.name.value.trim());
+        },
+      },
+      el("div", { class: "samples" }, ...items.slice(0, 6).map((item) => picture(item))),
+      el("label", { for: "name" }, label),
+      el("input", {
+        id: "name",
+        type: "text",
+        list: "names",
+        maxlength: "200",
+        autocomplete: "off",
+        dir: "auto",
+        autofocus: true,
+        value,
+      }),
+      el("datalist", { id: "names" }, ...[...names].map((one) => el("option", { value: one }))),
+      hint ? el("p", { class: "quiet" }, hint) : null,
+      buttons(
+        el("button", { type: "submit", class: "strong" }, save),
+        button("Cancel", () => close(null)),
+      ),
+    ),
+  ]);
 }
 
-// A name with type-ahead, known classes first; one that is taken offers what was probably meant.
+// The group and the known class that have a name already.
+function taken(name, but = null) {
+  const same = (one) => name !== "" && one?.toLocaleLowerCase() === name.toLocaleLowerCase();
+  return { twin: store.groups.find((one) => one.id !== but && same(one.name)), known: pool.known.find(same) };
+}
+
+// A name that is taken offers what was probably meant.
 export async function nameGroup(group) {
   const now = store.byId.get(group);
   if (!now) return;
   const card = document.querySelector(`.card[data-group="${group}"]`);
   const shown = card ? visibleTiles(card).map((one) => Number(one.dataset.item)) : now.items;
-  const name = await ask(`Name group ${group}`, (close) => {
-    const input = nameInput(now.name ?? "");
-    const form = el(
-      "form",
-      {
-        method: "dialog",
-        onsubmit: (event) => {
-          event.preventDefault();
-          close(input.value.trim());
-        },
-      },
-      el("div", { class: "samples" }, ...now.items.slice(0, 6).map((item) => picture(item))),
-      el("label", { for: "name" }, "What is it?"),
-      input,
-      knownNames(),
-      el(
-        "p",
-        { class: "quiet" },
-        shown.length < now.items.length
-          ? `The ${count(shown.length, "photo")} that the card shows will stay in it. `
-          : "Its photos will stay in it. ",
-        "Leave it empty to take the name away.",
-      ),
-      buttons(
-        el("button", { type: "submit", class: "strong" }, "Save"),
-        button("Cancel", () => close(null)),
-      ),
-    );
-    return [form];
+  const stay = shown.length < now.items.length ? `The ${count(shown.length, "photo")} that the card shows` : "Its photos";
+  const name = await askName(`Name group ${group}`, now.items, {
+    value: now.name ?? "",
+    label: "What is it?",
+    hint: `${stay} will stay in it. Leave it empty to take the name away.`,
+    save: "Save",
   });
   if (name === null || name === (now.name ?? "")) return;
-  const same = (one) => one.toLocaleLowerCase() === name.toLocaleLowerCase();
-  const twin = store.groups.find((one) => one.id !== group && one.name && same(one.name));
-  const known = pool.known.find(same);
-  if (name && twin) {
-    const one = await confirm(
-      "That name is taken",
-      `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`,
-      "Merge them",
-      "Keep both",
-    );
-    if (one === null) return;
-    if (one) return act("merge", { groups: [twin.id, group] });
-  }
-  if (name && known) {
-    const its = await confirm(
-      "A class you know",
-      `“${printable(known)}” is a known class. Are these ${count(now.items.length, "photo")} of it?`,
-      "Mark them as it",
-      "Only name the group",
-    );
-    if (its === null) return;
-    if (its) return act("known", { items: now.items, name: known });
-  }
-  await act("name", { group, name, items: shown });
+  const { twin, known } = taken(name, group);
+  const called = twin && `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`;
+  const photos = `“${printable(known ?? "")}” is a known class. Are these ${count(now.items.length, "photo")} of it?`;
+  if (twin && (await confirm("That name is taken", called, "Merge them", "Keep both")))
+    await act("merge", { groups: [twin.id, group] });
+  else if (known && (await confirm("A class you know", photos, "Mark them as it", "Only name the group")))
+    await act("known", { items: now.items, name: known });
+  else await act("name", { group, name, items: shown });
 }
 
 // Photos become a group of their own; a name that is taken, or known, says that they are no new one.
 export async function newGroup(items, typed = null) {
-  const name =
-    typed ??
-    (await ask(`New group of ${count(items.length, "photo")}`, (close) => {
-      const input = nameInput();
-      return [
-        el(
-          "form",
-          {
-            onsubmit: (event) => {
-              event.preventDefault();
-              close(input.value.trim());
-            },
-          },
-          el("div", { class: "samples" }, ...items.slice(0, 6).map((item) => picture(item))),
-          el("label", { for: "name" }, "What is it? It may stay without a name."),
-          input,
-          knownNames(),
-          buttons(
-            el("button", { type: "submit", class: "strong" }, "Make it"),
-            button("Cancel", () => close(null)),
-          ),
-        ),
-      ];
-    }));
+  const heading = `New group of ${count(items.length, "photo")}`;
+  const label = "What is it? It may stay without a name.";
+  const name = typed ?? (await askName(heading, items, { label, save: "Make it" }));
   if (name === null) return;
-  const same = (one) => one?.toLocaleLowerCase() === name.toLocaleLowerCase();
-  const twin = name && store.groups.find((one) => same(one.name));
-  const known = name && pool.known.find(same);
+  const { twin, known } = taken(name);
   if (twin) await act("move", { items, group: twin.id });
   else if (known) await act("known", { items, name: known });
   else if (await act("group", { items, name }))
@@ -248,69 +207,55 @@ function choose(heading, options, asTyped = () => []) {
   });
 }
 
-export async function choosePlace(items) {
-  if (!items.length) return;
-  let likely = [];
+// Where photos belong, the likeliest place first.
+async function likelyPlaces(items) {
   try {
     const some = items.slice(0, 50).map((item) => `items=${item}`);
-    likely = (await getJson(`/api/places?${some.join("&")}`)).places;
+    const { places } = await getJson(`/api/places?${some.join("&")}`);
+    return new Map(places.map(({ group, known, probability }) => [known ?? group, probability]));
   } catch {
-    // Without it, groups come as the cards stand.
+    return new Map(); // groups come as the cards stand
   }
-  const chance = new Map(likely.map(({ group, known, probability }) => [known ?? group, probability]));
+}
+
+export async function choosePlace(items, { onlyKnown = false } = {}) {
+  if (!items.length) return;
+  if (onlyKnown && !pool.known.length) return notify("There are no known classes.", { bad: true });
+  const chance = await likelyPlaces(items);
   const where = (key, text) => (chance.get(key) ? `${text} · ${percent(chance.get(key))} likely` : text);
   const have = others().known;
-  const options = [
-    ...store.order.map((id) => ({
-      key: id,
-      value: { group: id },
-      label: printable(title(id)),
-      more: where(id, count(store.byId.get(id).items.length, "photo")),
-      item: store.byId.get(id).items[0],
-      hue: hue(id),
-    })),
-    { value: { fresh: null }, label: "New group", more: "of these photos", sign: "+" },
-    { value: { aside: true }, label: "No group", more: "set them aside", sign: "–" },
-    ...pool.known.map((name) => ({
-      key: name,
-      value: { name },
-      label: printable(name),
-      more: where(name, "known class"),
-      item: have.get(name)?.[0],
-      sign: "★",
-    })),
-  ];
+  const groups = store.order.map((id) => ({
+    key: id,
+    value: { group: id },
+    label: printable(title(id)),
+    more: where(id, count(store.byId.get(id).items.length, "photo")),
+    item: store.byId.get(id).items[0],
+    hue: hue(id),
+  }));
+  const classes = pool.known.map((name) => ({
+    key: name,
+    value: { name },
+    label: printable(name),
+    more: where(name, "known class"),
+    item: have.get(name)?.[0],
+    sign: "★",
+  }));
+  const fresh = { value: { fresh: null }, label: "New group", more: "of these photos", sign: "+" };
+  const none = { value: { group: null }, label: "No group", more: "set them aside", sign: "–" };
+  const options = onlyKnown ? classes : [...groups, fresh, none, ...classes];
   options.sort((a, b) => (chance.get(b.key) ?? 0) - (chance.get(a.key) ?? 0));
   const asked = items.length === 1 ? "Where does this photo belong?" : `Where do these ${items.length} photos belong?`;
-  const place = await choose(asked, options, (text) => [
+  const typed = (text) => [
     { value: { fresh: text }, label: printable(text), more: "a new group of that name", sign: "+" },
-  ]);
+  ];
+  const place = await choose(onlyKnown ? "Which known class?" : asked, options, onlyKnown ? undefined : typed);
   if (!place) return;
   if (place.fresh !== undefined) await newGroup(items, place.fresh);
-  else if (place.aside) await act("move", { items, group: null });
   else if (place.name !== undefined) await act("known", { items, name: place.name });
   else await act("move", { items, group: place.group });
 }
 
-export async function chooseKnown(items) {
-  if (!items.length) return;
-  if (!pool.known.length) return notify("There are no known classes.", { bad: true });
-  const near = items.map((item) => store.items[item].nearest).filter(Boolean);
-  const first = (name) => -near.filter((one) => one === name).length;
-  const names = [...pool.known].sort((a, b) => first(a) - first(b) || a.localeCompare(b));
-  const have = others().known;
-  const name = await choose(
-    "Which known class?",
-    names.map((one) => ({
-      value: { one },
-      label: printable(one),
-      more: first(one) ? "the most similar" : "",
-      item: have.get(one)?.[0],
-      sign: "★",
-    })),
-  );
-  if (name) await act("known", { items, name: name.one });
-}
+export const chooseKnown = (items) => choosePlace(items, { onlyKnown: true });
 
 export async function accept(groups) {
   const ready = store.groups.filter((one) => one.name && (!groups || groups.includes(one.id)));
