@@ -105,8 +105,8 @@ def calibration_error(confidence: ArrayLike, right: ArrayLike, *, bins: int = 10
     stated, true = np.asarray(confidence, dtype=np.float64).ravel(), np.asarray(right, dtype=np.float64).ravel()
     if stated.shape != true.shape or not stated.size:
         raise InputError(f"{stated.size} confidences and {true.size} answers: give one confidence for each answer.")
-    if not ((stated >= 0) & (stated <= 1)).all():
-        raise InputError("a confidence lies outside 0 to 1: give probabilities.")
+    if (bad := np.flatnonzero(~((stated >= 0) & (stated <= 1)))).size:
+        raise InputError(f"confidence {bad[0] + 1} of {stated.size} is {stated[bad[0]]:g}: give a number from 0 to 1.")
     which = np.minimum((stated * bins).astype(np.int64), bins - 1)
     gaps = np.bincount(which, stated - true, minlength=bins)
     return float(np.abs(gaps).sum() / stated.size)

@@ -198,6 +198,7 @@ def test_a_partition_of_ones_own_is_scored_on_the_same_road(features_file, tmp_p
         ({"pool": "both"}, "both"),
         ({"classes": "some"}, "some"),
         ({"grouping": "posterier"}, "posterior"),
+        ({"grouping": "mine.py"}, r"FILE\.py:NAME"),
     ],
 )
 def test_what_people_never_have_is_refused(asked, culprit):
@@ -206,6 +207,7 @@ def test_what_people_never_have_is_refused(asked, culprit):
 
 
 @pytest.mark.parametrize("asked", [{"method": "plain"}, {"classes": "auto"}, {"pool": "mixed"}])
-def test_what_methods_by_themselves_cannot_do_is_refused(asked):
-    with pytest.raises(InputError, match="--grouping posterior"):
+def test_what_methods_by_themselves_cannot_do_is_refused_by_what_was_asked(asked):
+    ((option, value),) = asked.items()
+    with pytest.raises(InputError, match=f"^--{option} {value}: .*--grouping posterior"):
         grid(**{"method": "mp", "grouping": "kmeans"} | asked)

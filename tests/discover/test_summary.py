@@ -23,6 +23,13 @@ def test_the_table_has_a_row_for_each_group_and_the_verdict_comes_with_its_reaso
     assert {row[2] for row in summary_of(made_up([5, 4], calibrated=False)).rows} == {"a guess"}
 
 
+@pytest.mark.parametrize(("given_k", "certain"), [(False, False), (False, True), (True, False)])
+def test_the_option_that_gives_the_number_is_named_where_it_is_uncertain_and_was_not_given(given_k, certain):
+    discovery = made_up([5, 4], given=given_k)
+    said = summary_of(replace(discovery, count=replace(discovery.count, certain=certain)))
+    assert any("--classes N" in line for line in said.before) == (not given_k and not certain)
+
+
 def test_names_cannot_break_a_line_or_colour_the_terminal():
     discovery = made_up([2], known={"bad\n\x1b[31mname": 2})
     discovery = replace(discovery, groups=(replace(discovery.groups[0], neighbours=("a\rb",)),))

@@ -164,7 +164,9 @@ class Grid:
             self._refuse_for_engine()
             return
         if PLAIN in self.methods or list(self.classes) != [GIVEN] or list(self.pools) != [ONLY_NOVEL]:
-            what = f"--method {PLAIN}" if PLAIN in self.methods else "--classes auto and --pool mixed"
+            classes, pools = ",".join(self.classes), ",".join(self.pools)
+            what = f"--pool {pools}" if list(self.classes) == [GIVEN] else f"--classes {classes}"
+            what = f"--method {PLAIN}" if PLAIN in self.methods else what
             raise InputError(f"{what}: methods by themselves cannot do that; add --grouping {ENGINE}.")
         if ALL in self.observations and self.score != "pooled":
             raise InputError(
@@ -186,7 +188,7 @@ class Grid:
         refuse_unknown("value of --balance", self.balance, BALANCES)
         refuse_unknown("value of --sizes", self.sizes, SIZES)
         if FILE_MARK not in self.grouping:
-            refuse_unknown("value of --grouping", self.grouping, GROUPINGS)
+            refuse_unknown("value of --grouping", self.grouping, (*GROUPINGS, "FILE.py:NAME"))
         for option, names, allowed in (
             ("regime", self.regimes, REGIMES), ("classes", self.classes, CLASSES), ("pool", self.pools, POOLS),
         ):  # fmt: skip

@@ -134,8 +134,6 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
     distance = distance_from_known(learnt.choice.splits, items[drawn][grouping.labels > known_label(0)])
     if distance is not None and distance > FAR:  # rehearsals say nothing about things so unlike them
         grouping = grouping.doubted()
-    if not count.certain:
-        work.reporter.say(f"The number of groups is uncertain. {count.how} Give the number if you know it.")
     whole = grouping
     if len(drawn) < len(items):
         recogniser = recogniser_of(grouping, learnt)

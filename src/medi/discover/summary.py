@@ -88,8 +88,10 @@ def summary(facts: Mapping[str, Any]) -> Summary:
     advice = ADVICE[diagnosis["verdict"]]
     after.append(f"Can you trust this? {advice.title}. {advice.meaning}")
     after += [f"- {printable(reason)}" for reason in diagnosis["reasons"]]
+    open_number = classes["candidates"] and not classes["certain"]
+    cure = "With --classes N you can give the number." if open_number else ""
     return Summary(
-        before=(f"{headline(facts['n_classes'], known, alone, pool)}.", *filter(None, [number])),
+        before=(f"{headline(facts['n_classes'], known, alone, pool)}.", *filter(None, [number, cure])),
         header=("group", "pictures", "likely right", "verdict", "for example", "most similar known classes"),
         rows=tuple(rows),
         after=tuple(after),
