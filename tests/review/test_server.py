@@ -266,13 +266,13 @@ def test_previews_change_nothing(client, review):
 
 def test_photos_of_known_classes_are_had_by_number_and_encoded_anew(client, review):
     assert client.get("/known/0/0").status_code == 404, "the class has no photos"
-    for number in range(4):
+    for number in range(5):
         photo = Image.new("RGB", (900, 600), (20 * number, 90, 90))
         photo.save(review.folder.known / "tulip" / f"{number}.png")
     answer = client.get("/known/1/2")
     assert answer.headers["content-type"] == "image/jpeg"
     assert max(Image.open(BytesIO(answer.content)).size) == 256
-    for path in ("/known/1/3", "/known/2/0", "/known/x/0", "/known/-1/0"):
+    for path in ("/known/1/4", "/known/2/0", "/known/x/0", "/known/-1/0"):
         assert client.get(path).status_code == 404
 
 

@@ -46,7 +46,7 @@ LARGEST_BODY = 2**20
 Size = Literal["thumb", "full"]
 LONGEST: dict[Size, int] = {"thumb": 256, "full": 1600}
 """Longer side in pixels; smaller photos are not enlarged."""
-SAMPLES = 3
+SAMPLES = 4
 """Photos of a known class that can be seen."""
 AT_ONCE = 4
 """Photos decoded at a time, so that a fast scroll does not fill the memory."""

@@ -45,7 +45,7 @@ async function comparisons(item) {
   if (pool.known.includes(name))
     found.push({
       text: `${now.known ? "Its" : "The nearest"} known class: ${printable(name)}`,
-      photos: ofClass(name),
+      photos: ofClass(name).slice(0, TYPICAL),
       label: "It is of this class",
       key: "W",
       go: () => act("known", { items: [item], name }),

@@ -54,7 +54,7 @@ const KINDS = {
     for (const [rank, name] of now.known)
       places.splice(rank, 0, {
         name: printable(name),
-        shown: figure(ofClass(name), `as in the known class ${printable(name)}`),
+        shown: figure(ofClass(name), `known class ${printable(name)}`),
         go: () => act("known", { items: [now.a], name }, { clear: false }),
       });
     const none = { others: rest, known: now.known.map(([, name]) => name) };

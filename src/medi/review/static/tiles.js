@@ -20,7 +20,7 @@ export const picture = (item, attributes = {}) => image(photo(item), attributes)
 
 // Typical photos of a known class.
 export const ofClass = (name) =>
-  Array.from({ length: 3 }, (_, number) => image(`/known/${pool.known.indexOf(name)}/${number}`));
+  Array.from({ length: 4 }, (_, number) => image(`/known/${pool.known.indexOf(name)}/${number}`));
 
 function image(src, attributes = {}) {
   const image = el("img", { src, alt: "", decoding: "async", draggable: "false", ...attributes });
