@@ -219,6 +219,7 @@ MISSING = "in 3 of 8 rows, the first is row 5: mark novel rows by -1"
     ("y", "message"),
     [
         (np.array(["a"] * 5 + [-1] * 3, dtype=object), 'strings and "-1"'),
+        ([0] * 5, "one label each"),
         (np.array([0.0] * 5 + [np.nan] * 3), MISSING),
         (np.array(["a"] * 5 + [None] * 3, dtype=object), MISSING),
         (["a"] * 5 + [np.nan] * 3, MISSING),

@@ -99,7 +99,7 @@ def test_a_rate_that_is_no_share_is_refused(recogniser, rate):
         recogniser.recognise(np.zeros((1, 20)), rate)
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "foreign", "earlier version", "learnt step"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "foreign", "earlier version", "lengths", "learnt step"])
 def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_path, damage):
     recogniser.save(tmp_path)
     path = tmp_path / RECOGNISER
@@ -113,6 +113,8 @@ def test_a_folder_that_is_damaged_or_foreign_is_refused_by_name(recogniser, tmp_
             save_arrays(path, {"weights": np.zeros(3)}, {"step": 3})
         case "earlier version":
             save_arrays(path, arrays, facts | {"format": "medi-recogniser-3"})
+        case "lengths":
+            save_arrays(path, arrays, facts | {"names": ["only one"]})
         case "learnt step":
             unknown = facts["representation"] | {"embedding": {}, "kind": "unheard of"}
             save_arrays(path, arrays, facts | {"representation": unknown})

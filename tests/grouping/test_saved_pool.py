@@ -8,12 +8,13 @@ import pytest
 from worlds import gaussian_classes, split
 
 from medi.core.errors import InputError
-from medi.core.tensors import save_arrays
+from medi.core.tensors import load_arrays, save_arrays
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.pipeline import Outcome, discover_groups
 from medi.grouping.constraints import Links
 from medi.grouping.numbers import NumberError
+from medi.grouping.recogniser import RECOGNISER, Recogniser
 from medi.grouping.saved_pool import FIRST_FORMAT, SAVED_POOL, SavedPool
 from medi.grouping.search import Odds
 from medi.metrics import acc
@@ -86,7 +87,12 @@ def test_parts_and_order_are_those_of_the_tree(saved):
 
 def test_a_pool_of_an_earlier_version_is_read_beside_its_recogniser(saved, tmp_path):
     pool, grouping = saved.pool, saved.pool.grouping
-    saved.outcome.recogniser.save(tmp_path)
+    arrays, facts = load_arrays(saved.folder / RECOGNISER)
+    power, none, most = (facts["recognition"][name] for name in ("power", "none", "most"))
+    of_scores = {"leads": (arrays["leads"] + none) / power, "strangers": np.zeros(0)}  # as version 0.2.0 wrote them
+    arrays = {name: part for name, part in arrays.items() if name[:5] not in ("start", "label")} | of_scores
+    save_arrays(tmp_path / RECOGNISER, arrays, facts | {"recognition": {"power": power, "none": none, "most": most}})
+    assert Recogniser.load(tmp_path).recognition.leads == pytest.approx(saved.outcome.recogniser.recognition.leads)
     facts = asdict(grouping.rehearsed.trust) | {"k": None, "only_novel": False}
     facts |= {"spread": grouping.rehearsed.error.spread, "mistaken": 0.1}
     arrays = {"points": grouping.points.astype(np.float32)[pool.place], "places": pool.on_map}

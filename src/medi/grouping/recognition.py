@@ -106,8 +106,6 @@ class Recognition:
 
 def lead(raised: Floats) -> Floats:
     """How far (n,) the best place is ahead of "none"."""
-    if raised.shape[1] < 2:
-        return np.full(len(raised), -np.inf)
     return np.asarray(raised[:, :-1].max(1) - raised[:, -1])
 
 
