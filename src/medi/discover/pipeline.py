@@ -6,6 +6,7 @@ outcome = discover_groups(known, pool, DiscoveryConfig(), Workplace())
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -239,7 +240,7 @@ def _figures(found: GroupedPool, learnt: Learnt, config: DiscoveryConfig) -> Fig
     grouping, count = found.grouping, found.count
     rehearsed, spread = (None if np.isnan(value) else value for value in grouping.right)
     return Figures(
-        expected=float(found.confidence.mean()),
+        expected=fsum(found.confidence) / len(found.confidence),  # whatever the order of the pool
         rehearsed=rehearsed,
         rehearsed_spread=spread,
         gain=learnt.choice.gain,

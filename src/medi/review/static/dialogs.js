@@ -64,11 +64,13 @@ export async function nameGroup(group) {
   const { twin, known } = taken(name, group);
   const called = twin && `Group ${twin.id} is called “${printable(twin.name)}” too. Are they one?`;
   const photos = `“${printable(known ?? "")}” is a known class. Are these ${count(now.items.length, "photo")} of it?`;
-  if (twin && (await confirm("That name is taken", called, "Merge them", "Keep both")))
-    await act("merge", { groups: [twin.id, group] });
-  else if (known && (await confirm("A class you know", photos, "Mark them as it", "Only name the group")))
-    await act("known", { items: now.items, name: known });
-  else await act("name", { group, name, items: shown });
+  const one = twin ? await confirm("That name is taken", called, "Merge them", "Keep both") : false;
+  if (one === null) return; // the question was left
+  if (one) return act("merge", { groups: [twin.id, group] });
+  const its = known ? await confirm("A class you know", photos, "Mark them as it", "Only name the group") : false;
+  if (its === null) return;
+  if (its) return act("known", { items: now.items, name: known });
+  return act("name", { group, name, items: shown });
 }
 
 // Photos become a group of their own; a name that is taken, or known, says that they are no new one.
