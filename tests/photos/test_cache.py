@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from hashlib import sha256
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medi.core.progress import Silent
-from medi.photos.cache import PhotoCache, cache_folder
+from medi.photos.cache import STALE_SECONDS, PhotoCache, cache_folder
 
 
 class Told(Silent):
@@ -141,6 +142,16 @@ def test_a_shard_that_is_damaged_or_deleted_while_the_cache_is_open_is_done_with
     cache.put(rows("ab"))
     only_shard(tmp_path).unlink()
     assert cache.get(digest("a")) is None
+
+
+def test_what_killed_processes_were_writing_is_cleared_away_once_it_is_old(tmp_path):
+    PhotoCache("net-1", Silent(), tmp_path)
+    old, new = (tmp_path / "net-1" / f".{name}.shard.1.tmp" for name in ("old", "new"))
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (0, time.time() - STALE_SECONDS - 1))
+    PhotoCache("net-1", Silent(), tmp_path)
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_a_folder_that_cannot_be_had_is_told_once_and_done_without(tmp_path):

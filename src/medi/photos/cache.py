@@ -10,6 +10,7 @@ without it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from errno import EIO
@@ -33,6 +34,8 @@ THUMBNAILS = "thumbnails-1"
 DIGEST_BYTES = 32
 """Bytes of a digest: SHA-256."""
 SUFFIX = ".shard"
+STALE_SECONDS = 3600.0
+"""Age at which a temporary file is taken for that of a killed process: a shard is written in a moment."""
 
 Bytes = NDArray[np.uint8]
 
@@ -62,6 +65,10 @@ class PhotoCache:
             self.path.mkdir(parents=True, exist_ok=True)
             for path in self.path.glob(f"*{SUFFIX}"):
                 self._add(path, _digests(path))
+            for path in self.path.glob(f".*{SUFFIX}.*.tmp"):
+                with suppress(FileNotFoundError):  # its process has just finished it
+                    if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                        _remove(path)
         except OSError as error:
             self._give_up(error)
 
