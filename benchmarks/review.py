@@ -3,7 +3,7 @@
     python benchmarks/review.py [--only answers,gestures] [--draws 10] [--flowers FOLDER] [--out FILE.json]
 
 answers   50 CIFAR-100 photos of 10 novel classes, 20 other classes x 30 known: ACC of the groups after 0, 10, 20 and 30
-          answers to the questions that pay most; and how many of 30 were expected to correct half a photo or more,
+          answers to the questions that pay most; and how many of 30 were expected to correct a fifth of a photo or more,
           as those do that the page shows. The person compares a photo with what stands for groups.
 gestures  a mixed pool of photos in FOLDER (one subfolder a class): 10 novel classes x 10, 50 photos of 20 known
           classes, 10 one-offs. The person takes wrong photos out of groups and known classes, names each group that is
@@ -36,7 +36,7 @@ from medi.review.session import Review, opened
 PARTS = ("answers", "gestures")
 ANSWERS = (0, 10, 20, 30)
 KNOWN, KNOWN_PHOTOS, NOVEL, NOVEL_PHOTOS = 20, 30, 10, 5
-SHOWN_FROM = 0.5
+SHOWN_FROM = 0.2
 """Photos that an answer must be expected to correct for the page to ask."""
 
 

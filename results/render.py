@@ -134,7 +134,7 @@ def answers(facts: Mapping[str, Any]) -> str:
     shown, mean = fmean(row["shown"] for row in rows), {key: fmean(row[key] for row in pools) for key in pools[0]}
     return (
         f"Photos in the right group, percent, by answers: {', '.join(counts)} ({len(rows)} draws; of 30 questions "
-        f"{shown:.0f} were expected to correct half a photo).\n"
+        f"{shown:.0f} were expected to correct a fifth of a photo or more).\n"
         f"Photos labelled by a gesture: {mean['per_gesture']:.1f}, {100 * mean['right']:.0f} % of them rightly: "
         f"{mean['photos']:.0f} of {mean['pool']:.0f} in {mean['gestures']:.0f} gestures ({len(pools)} draws).\n"
     )

@@ -122,6 +122,20 @@ def test_confidence_is_a_probability_and_a_guess_at_most_where_nothing_was_rehea
     assert np.array_equal(doubted.labels, case.grouping.labels)
 
 
+def test_every_place_has_a_probability_and_none_is_likelier_than_that_of_the_line(case):
+    chances, sure = case.grouping.chances, case.grouping.confidence
+    assert chances.shape == (len(case.points), case.grouping.k + KNOWN + 1)
+    assert chances.min() >= 0
+    assert chances.sum(1).max() <= 1 + 1e-9
+    assert np.array_equal(chances.max(1), sure)
+    if case.ask.only_novel:
+        assert not chances[:, case.grouping.k : -1].any(), "nothing is known"
+    turned = case.grouping.renumbered(np.arange(case.grouping.k)[::-1])
+    assert np.array_equal(turned.chances[:, case.grouping.k :], chances[:, case.grouping.k :])
+    assert np.array_equal(turned.chances[:, : case.grouping.k], chances[:, : case.grouping.k][:, ::-1])
+    assert np.array_equal(turned.confidence, sure)
+
+
 def test_samples_are_groupings_and_the_same_each_time(case):
     drawn = case.grouping.sample(5)
     assert drawn.shape == (5, len(case.points))
@@ -130,11 +144,14 @@ def test_samples_are_groupings_and_the_same_each_time(case):
     assert np.array_equal(drawn, case.grouping.sample(5))
 
 
-def test_pairs_are_probabilities_and_alike_both_ways(case):
-    found = case.grouping.pairs(np.array([3, 0, 7]))
-    assert ((found >= 0) & (found <= 1 + 1e-9)).all()
-    assert np.array_equal(found, found.T)
-    assert (found.diagonal() == 1).all()
+def test_two_groups_are_one_with_a_probability_alike_both_ways(case):
+    for found in (case.grouping.between, case.grouping.kin):
+        assert found.shape == (case.grouping.k, case.grouping.k)
+        assert ((found >= 0) & (found <= 1 + 1e-9)).all()
+        assert found == pytest.approx(found.T)
+    assert (case.grouping.kin.diagonal() == 1).all()
+    turned = case.grouping.renumbered(np.arange(case.grouping.k)[::-1])
+    assert turned.kin == pytest.approx(case.grouping.kin[::-1, ::-1])
 
 
 def test_points_are_assigned_to_where_they_are_each_by_itself(case):
@@ -177,6 +194,7 @@ def test_what_was_saved_is_the_same_again(case, tmp_path):
     again = type(case.grouping).load(tmp_path / "grouping")
     for name in ("labels", "numbers", "confidence", "copies"):
         assert np.array_equal(getattr(again, name), getattr(case.grouping, name)), name
+    assert again.chances == pytest.approx(case.grouping.chances, abs=1e-6)
     assert (again.ask, again.calibrated) == (case.ask, case.grouping.calibrated)
     assert again.assign(case.points) == pytest.approx(case.grouping.assign(case.points), abs=1e-4)
     case.kinds_are_right(again.sample(1)[0])
@@ -200,10 +218,11 @@ def test_the_order_of_the_points_does_not_matter(grouper, case):
 
 def test_further_points_can_join(case):
     n = len(case.points)
-    labels, sure = np.append(case.grouping.labels, 0), np.append(case.grouping.confidence, 0.25)
-    more = case.grouping.extended(np.concatenate([case.points, NEW[:1] + 1]), np.ones(n + 1, np.int64), labels, sure)
+    labels, row = np.append(case.grouping.labels, 0), np.eye(1, case.grouping.chances.shape[1]) / 4
+    chances = np.concatenate([case.grouping.chances, row])
+    more = case.grouping.extended(np.concatenate([case.points, NEW[:1] + 1]), np.ones(n + 1, np.int64), labels, chances)
     assert np.array_equal(more.labels, labels)
-    assert np.array_equal(more.confidence, sure)
+    assert np.array_equal(more.confidence, np.append(case.grouping.confidence, 0.25))
     assert more.assign(case.points).shape == case.grouping.assign(case.points).shape
 
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from medi.grouping.engine import ALONE, known_label
-from medi.grouping.moves import Places, improve, place_of, responsibilities
+from medi.grouping.engine import ALONE, known_label, place_numbers
+from medi.grouping.judged import Judged
+from medi.grouping.moves import Places, improve, place_of, place_scores
 
 
 def any_labels(case: Problem, groups: int, seed: int) -> np.ndarray:
@@ -67,7 +68,9 @@ def test_an_items_own_place_is_as_likely_as_the_weights_of_all_its_places_say(si
     labels = any_labels(case, 2, seed=1)
     labels[0] = 2  # the only one of its group
     powers = np.array([0.3, 1.0])
-    found = responsibilities(case.points, labels, case.terms, powers)
+    scores = place_scores(case.points, labels, case.terms)
+    judged = Judged(5, place_numbers(labels, 2), np.full((8, 7), 0.5), scores, np.eye(3))
+    found = judged.fits(powers)
     for i in range(8):
         rest = np.arange(8) != i
         others = replace(case, points=case.points[rest]).log_weight(labels[rest])

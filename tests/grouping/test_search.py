@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from medi.grouping.branches import Units
 from medi.grouping.class_model import ClassModel
-from medi.grouping.engine import ALONE, Anchors, Ask, known_label
+from medi.grouping.engine import ALONE, Anchors, Ask, known_label, place_numbers
 from medi.grouping.lines import right_lines
 from medi.grouping.numbers import NumberError, median, quantile
-from medi.grouping.search import Grouped, Odds, group_units, sampled_confidence
+from medi.grouping.search import Grouped, Odds, group_units, sampled_places
 from medi.metrics import acc
 
 WIDTH, SHARE, BEHIND = 16, 0.75, 20
@@ -135,7 +135,8 @@ def test_a_line_is_right_less_often_where_the_number_of_groups_may_be_another(mi
     def sure(*numbers: int) -> np.ndarray:
         chances = np.zeros(len(found.numbers))
         chances[list(numbers)] = 1 / len(numbers)
-        return sampled_confidence(found, chances, 60, np.random.default_rng(0))
+        seen = sampled_places(found, chances, 60, np.random.default_rng(0))
+        return seen[np.arange(len(seen)), place_numbers(found.labels, len(anchors))]
 
     assert sure(4).mean() > 0.95
     assert sure(2).mean() == pytest.approx(0.5, abs=0.1), "of two groups that are one, one is right"

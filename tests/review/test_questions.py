@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reviews import ToyPool, act, made_up_review, review_with_a_known_one
+from reviews import ToyPool, act, made_up_review, review_with_a_known_one, told
 
-from medi.grouping.engine import Anchors, known_label
+from medi.grouping.engine import known_label
 from medi.grouping.saved_pool import Regrouped
 from medi.review.actions import RefusedError
 from medi.review.constraints import Word
 from medi.review.discovery_folder import read_folder
 from medi.review.draft import Draft
 from medi.review.offers import offers
-from medi.review.places import _away, chances, place_chances
+from medi.review.places import View
 from medi.review.questions import CHOICES, CLASS_FROM, questions
 from medi.review.regrouping import adopt
 from medi.review.session import Review
@@ -24,12 +24,17 @@ from medi.review.togetherness import belonging, near_groups
 
 TWO = [0, 0, 0, 0, 1, 1, 1, 1, 2]
 NAMES = ("rose", "tulip", "daisy")
-SURE = np.tile(TWO, (10, 1))
 
 
 def drafted(groups: list[int], *words: Word) -> Draft:
     n = len(groups)
     return Draft(ReviewState(groups, [""] * n, [0.7] * n, words=list(words), next_group=max(groups) + 1))
+
+
+def asked(labels: list[int], *words: Word, said: Regrouped | None = None) -> list[Question]:
+    """What is asked of items in groups by an engine that says so much of them."""
+    draft, said = drafted(labels, *words), said or told(labels)
+    return questions(draft, View.of(draft, said, {label: label for label in set(labels)}), ToyPool(looks(labels)))
 
 
 def looks(groups: list[int], **moved: int) -> np.ndarray:
@@ -40,54 +45,113 @@ def looks(groups: list[int], **moved: int) -> np.ndarray:
     )
 
 
-def asked(samples: np.ndarray, groups: list[int], *words: Word, points=None) -> list[Question]:
-    return questions(drafted(groups, *words), samples, ToyPool(looks(groups) if points is None else points))
+def torn(item: int, other: int, labels: list[int]) -> np.ndarray:
+    """Chances of items that are surely in their groups, but for one that may be in another."""
+    chances = 0.9 * np.eye(max(labels) + 1)[labels]
+    chances[item, [labels[item], other]] = 0.5, 0.45
+    return np.pad(chances, ((0, 0), (0, 1)))
 
 
 def test_nothing_is_asked_where_there_is_nothing_to_ask():
-    assert asked(np.empty((0, 9), dtype=np.int64), TWO) == []
+    assert asked(TWO, said=told(TWO, np.empty((0, 9), dtype=np.int64))) == []
     settled = drafted(TWO)
     settled.aside.update(range(9))
-    assert questions(settled, SURE, ToyPool(looks(TWO))) == []
+    assert questions(settled, View.of(settled, told(TWO), {0: 0, 1: 1, 2: 2}), ToyPool(looks(TWO))) == []
 
 
-def test_a_photo_that_looks_like_another_group_is_asked_about_first_beside_what_stands_for_groups():
-    first = asked(SURE, TWO, points=looks(TWO, p3=1))[0]
+def test_a_photo_that_may_be_in_another_group_is_asked_about_first_beside_what_stands_for_groups():
+    first = asked(TWO, said=told(TWO, chances=torn(3, 1, TWO)))[0]
     assert (first.kind, first.a) == ("which", 3)
     assert {0, 4} <= set(first.items)
 
 
-@given(st.integers(0, 50), st.sets(st.tuples(st.integers(0, 8), st.sampled_from(NAMES))))
-def test_known_classes_are_among_the_places_by_how_probable_they_are(seed, refused):
-    generator = np.random.default_rng(seed)
-    samples = generator.integers(0, 3, (6, 9))
-    pool = ToyPool(looks(TWO) / 5, names=NAMES, classes=generator.normal(0, 2, (3, 3)))
-    state = drafted(TWO)
-    state.refused |= refused
-    groups, known = chances(state, samples, pool)
-    assert np.concatenate([groups, known], 1).sum(1) == pytest.approx(1)
-    for one in questions(state, samples, pool):
+@st.composite
+def said(draw) -> tuple[Draft, Regrouped, dict[int, int]]:
+    """Items as they are shown, what an engine says of as many in other groups, and which groups are the same."""
+    n = draw(st.integers(3, 9))
+    numbers = st.lists(st.integers(-1, 3), min_size=n, max_size=n)
+    draft = drafted(draw(numbers))
+    draft.confidence = draw(st.lists(st.floats(0, 1), min_size=n, max_size=n))
+    for item in range(n):
+        if draft.groups[item] < 0 and draw(st.booleans()):
+            draft.known[item] = draw(st.sampled_from([*NAMES, "a class that the engine does not know"]))
+    draft.claim(draw(st.sets(st.integers(0, n - 1), max_size=2)))
+    draft.refused = draw(st.sets(st.tuples(st.integers(0, n - 1), st.sampled_from(NAMES))))
+    labels = np.unique(draw(numbers), return_inverse=True)[1].tolist()
+    generator = np.random.default_rng(draw(st.integers(0, 99)))
+    chances = generator.dirichlet(np.full(max(labels) + 3 + len(NAMES), 0.3), n)[:, :-1]
+    samples = generator.integers(0, 3, (6, n))
+    shown = draw(st.permutations(range(5)))
+    found = told(labels, samples, names=NAMES, chances=chances, pure=draw(st.floats(0, 1)), kin=draw(st.floats(0, 1)))
+    return draft, found, dict(enumerate(shown[: max(labels) + 1]))
+
+
+@given(said())
+def test_no_place_is_likelier_than_the_one_that_an_item_is_shown_in(case):
+    draft, found, shown = case
+    view = View.of(draft, found, shown)
+    every = np.concatenate([view.groups, view.known], axis=1)
+    assert every.min(initial=0) >= 0
+    assert every.sum(1).max(initial=0) <= 1 + 1e-9
+    for item, row in enumerate(every):
+        sure = 1.0 if item in draft.held else draft.confidence[item]
+        assert row.max(initial=0) <= sure
+        own = list(draft.members).index(draft.groups[item]) if draft.groups[item] >= 0 else -1
+        if draft.known[item] in NAMES:
+            own = len(draft.members) + NAMES.index(draft.known[item])
+        if own >= 0:
+            assert row[own] == sure
+        if item in draft.held:
+            assert np.delete(row, own).max(initial=0) == 0 if own >= 0 else row.max(initial=0) == 0
+
+
+@given(said())
+def test_a_question_says_of_a_photo_what_its_card_and_the_list_of_places_say(case):
+    draft, found, shown = case
+    view = View.of(draft, found, shown)
+    for one in questions(draft, view, ToyPool(looks([max(group, 0) for group in draft.groups]))):
+        assert 0 <= one.probability <= 1
         if one.kind != "which":
             continue
-        found = [float(groups[one.a, TWO[item]]) for item in one.items]
+        row = view.groups[one.a]
+        places = [float(row[list(draft.members).index(draft.groups[item])]) for item in one.items]
         for rank, name in one.known:
-            found.insert(rank, float(known[one.a, NAMES.index(name)]))
-        assert found == sorted(found, reverse=True)
-        assert 0 < len(one.items) <= len(found) <= CHOICES
-        assert one.probability == round(found[0], 2)
-        offered, out = {name for _, name in one.known}, {name for item, name in refused if item == one.a}
+            places.insert(rank, float(view.known[one.a, NAMES.index(name)]))
+        assert places == sorted(places, reverse=True)
+        assert 0 < len(one.items) <= len(places) <= CHOICES
+        assert one.probability == round(places[0], 4)
+        assert one.probability <= round(draft.confidence[one.a], 4)
+        assert (
+            one.worth <= round(1 - row[list(draft.members).index(draft.groups[one.a])], 4) + 1e-9
+            if (draft.groups[one.a] >= 0)
+            else one.worth <= 1
+        )
+        offered, out = {name for _, name in one.known}, {name for item, name in draft.refused if item == one.a}
         assert not offered & out
         for name in set(NAMES) - offered - out:
-            chance = known[one.a, NAMES.index(name)]
-            assert chance < CLASS_FROM or len(offered) == CHOICES - 1 or (len(found) == CHOICES and chance <= found[-1])
+            chance = view.known[one.a, NAMES.index(name)]
+            assert (
+                chance < CLASS_FROM or len(offered) == CHOICES - 1 or (len(places) == CHOICES and chance <= places[-1])
+            )
+
+
+@given(said())
+def test_two_groups_are_one_and_a_half_another_kind_as_probably_as_the_engine_says(case):
+    draft, found, shown = case
+    label_of, where = {group: label for label, group in shown.items()}, draft.groups
+    for one in questions(draft, View.of(draft, found, shown), ToyPool(looks([max(group, 0) for group in where]))):
+        labels = [label_of.get(where[item], -1) for item in (one.a, one.b)]
+        if one.kind == "merge":
+            assert one.probability == round(float(found.kin[labels[0], labels[1]]), 4)
+        elif one.kind == "half":
+            assert one.probability >= round(float(found.pure[labels[1]]), 4), "a pure group has no other half"
 
 
 def test_a_photo_is_put_into_a_known_class_by_an_answer_or_never_asked_about_it_again(tmp_path):
     review = review_with_a_known_one(tmp_path)
     before = json.dumps(review.state() | {"seq": 0})
-    question = review.state()["question"]
-    (rank, name), item = question["known"][0], question["a"]
-    assert rank == 0
+    question = next(one for one in review.state()["questions"] if one["known"])
+    (_, name), item = question["known"][0], question["a"]
     none = {"a": item, "b": question["items"][0], "others": question["items"][1:], "known": [name], "same": False}
     state = act(review, "known", items=[item], name=name)
     assert (state["items"][item]["kind"], state["items"][item]["known"]) == ("known", name)
@@ -111,20 +175,20 @@ def test_no_answer_is_about_classes_that_are_not_there(tmp_path, known):
 
 def test_two_groups_that_may_be_one_are_asked_about_and_many_photos_are_worth_more_than_one():
     groups = [0] * 8 + [1] * 8
-    samples = np.zeros((10, 16), dtype=np.int64)
-    alike = np.random.default_rng(0).normal(0, 1, (16, 5))
-    first = asked(samples, groups, points=alike)[0]
+    first = asked(groups, said=told(groups, kin=0.4))[0]
     assert (first.kind, {first.a, first.b}) == ("merge", {0, 8})
-    assert first.worth > 1
-    said = Word(False, 0, 8, "answer")
-    assert all(one.kind != "merge" for one in asked(samples, groups, said, points=alike))
+    assert first.worth == pytest.approx(0.4 * 8)
+    apart = Word(False, 0, 8, "answer")
+    assert all(one.kind != "merge" for one in asked(groups, apart, said=told(groups, kin=0.4)))
 
 
 def test_a_half_that_is_another_kind_is_asked_about():
     samples = np.tile([0, 0, 0, 0, 7, 7, 1, 1], (10, 1))
-    groups = [0] * 6 + [1] * 2
-    halves = [one for one in asked(samples, groups, points=looks(groups, p4=1, p5=1)) if one.kind == "half"]
-    assert [list(one.items) for one in halves] == [[4, 5]]
+    draft = drafted([0] * 6 + [1] * 2)
+    view = View.of(draft, told(draft.groups, samples, pure=0.2), {0: 0, 1: 1})
+    found = questions(draft, view, ToyPool(looks(draft.groups, p4=1, p5=1)))
+    halves = [one for one in found if one.kind == "half"]
+    assert [(list(one.items), one.probability) for one in halves] == [([4, 5], 0.2)]
 
 
 @given(st.sets(st.integers(0, 8)), st.integers(0, 3))
@@ -132,32 +196,11 @@ def test_nothing_is_asked_about_settled_photos_or_what_follows_from_what_was_sai
     samples = np.random.default_rng(seed).integers(0, 3, (6, 9))
     draft = drafted(TWO, Word(True, 0, 1, "answer"), Word(False, 0, 4, "answer"))
     draft.claim(claimed)
-    for one in questions(draft, samples, ToyPool(looks(TWO))):
+    view = View.of(draft, told(TWO, samples, sure=0.6, pure=0.5, kin=0.4), {0: 0, 1: 1, 2: 2})
+    for one in questions(draft, view, ToyPool(looks(TWO))):
         assert not {one.a, one.b} & draft.held
         assert {one.a, one.b} not in ({0, 1}, {0, 4}, {1, 4})
         assert one.worth > 0
-
-
-@given(st.lists(st.integers(-1, 2), min_size=7, max_size=7).filter(lambda labels: max(labels) >= 0), st.integers(0, 5))
-def test_distances_to_groups_leave_the_item_itself_out(labels, seed):
-    points = np.random.default_rng(seed).normal(size=(7, 3))
-    own = np.unique(labels, return_inverse=True)[1] - (min(labels) < 0)
-    away = _away(points, own, own.max() + 1)
-    for item in range(7):
-        for group in range(own.max() + 1):
-            others = [other for other in range(7) if own[other] == group and other != item]
-            n = len(others)
-            middle, scale = (points[others].mean(0), n / (n + 1)) if n else (np.zeros(3), 1)
-            assert away[item, group] == pytest.approx(scale * np.square(points[item] - middle).sum())
-
-
-def test_how_much_a_distance_counts_follows_from_the_confidence():
-    points, members = np.random.default_rng(1).normal(size=(30, 4)), {0: [*range(15)], 5: [*range(15, 30)]}
-    points[:15] += 1
-    known = Anchors(np.full((1, 4), -3.0), np.full(1, 20.0))
-    for sure in (0.6, 0.9):
-        found = place_chances(points, members, known, np.full(30, sure), set())
-        assert np.r_[found[:15, 0], found[15:, 1]].mean() == pytest.approx(sure, abs=0.02)
 
 
 def test_belonging_is_the_share_of_others_that_are_together():
@@ -166,15 +209,9 @@ def test_belonging_is_the_share_of_others_that_are_together():
     assert belonging(samples, np.array([0, 1, 2, 3])).tolist() == [1.0] * 4
 
 
-def regrouped(labels: list[int], sure: float = 0.9) -> Regrouped:
-    kinds = tuple("novel" if label >= 0 else "alone" for label in labels)
-    samples = np.tile(np.where(np.array(labels) < 0, 100 + np.arange(len(labels)), labels), (10, 1))
-    return Regrouped(kinds, tuple(labels), ("",) * len(labels), (sure,) * len(labels), samples)
-
-
 def test_groups_keep_their_numbers_whatever_the_labels_are():
     draft = drafted([0, 0, 0, 1, 1, 1])
-    adopt(draft, regrouped([5, 5, 5, 3, 3, 3]))
+    adopt(draft, told([5, 5, 5, 3, 3, 3]))
     assert draft.groups == [0, 0, 0, 1, 1, 1]
     assert draft.confidence == [0.9] * 6
     assert draft.next_group == 2
@@ -182,7 +219,7 @@ def test_groups_keep_their_numbers_whatever_the_labels_are():
 
 def test_free_photos_move_and_settled_ones_do_not():
     draft = drafted([0, 0, 0, 0, 1, 1, 1], Word(True, 2, 0, "move"))
-    adopt(draft, regrouped([0, 0, 1, 1, 1, 1, 1]))
+    adopt(draft, told([0, 0, 1, 1, 1, 1, 1]))
     assert draft.groups == [0, 0, 0, 1, 1, 1, 1]
 
 
@@ -190,7 +227,7 @@ def test_a_new_group_gets_the_next_number_but_what_the_action_was_about_stays_as
     free, said = drafted([0] * 6), drafted([0] * 6)
     said.touched.update(range(6))
     for draft in (free, said):
-        adopt(draft, regrouped([0, 0, 0, 1, 1, 1]))
+        adopt(draft, told([0, 0, 0, 1, 1, 1]))
     assert (free.groups, free.next_group) == ([0, 0, 0, 1, 1, 1], 2)
     assert said.groups == [0] * 6
 
@@ -205,7 +242,7 @@ def test_claimed_photos_never_move_and_nothing_is_put_beside_them(groups, labels
     draft = drafted(groups)
     draft.claim(claimed)
     owned = {groups[item] for item in claimed}
-    adopt(draft, regrouped(labels, sure))
+    adopt(draft, told(labels, sure=sure))
     for item, group in enumerate(groups):
         assert draft.groups[item] == group or (item not in claimed and draft.groups[item] not in owned)
         assert draft.confidence[item] == 1 if item in claimed else draft.confidence[item] < 1
@@ -238,5 +275,5 @@ def test_nearness_to_several_groups_is_that_to_each(samples, some):
 
 def test_a_doubtful_change_is_not_made():
     draft = drafted([0, 0, 0, 1, 1, 1])
-    adopt(draft, regrouped([0, 0, -1, 1, 1, 1], sure=0.5))
+    adopt(draft, told([0, 0, -1, 1, 1, 1], sure=0.5))
     assert draft.groups == [0, 0, 0, 1, 1, 1]

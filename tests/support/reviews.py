@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,31 @@ from medi.review.session import Review
 HEADER = ("path", "kind", "cluster", "known", "confidence", "nearest_known")
 
 
+def told(
+    labels: Sequence[int],
+    samples: np.ndarray | None = None,
+    *,
+    known: Mapping[int, str] | None = None,
+    names: tuple[str, ...] = (),
+    sure: float = 0.9,
+    chances: np.ndarray | None = None,
+    pure: float = 0.9,
+    kin: float = 0.01,
+) -> Regrouped:
+    """What the engine might say of items in groups; by default any other place of an item is as likely as the next."""
+    known, n, k = known or {}, len(labels), max(labels, default=-1) + 1
+    kinds = tuple("known" if i in known else kind_of(labels[i]) for i in range(n))
+    if chances is None:
+        own = [k + names.index(known[i]) if known.get(i) in names else labels[i] for i in range(n)]
+        chances = np.full((n, k + len(names) + 1), (1 - sure) / (k + len(names) + 1))
+        chances[np.arange(n), own] = sure
+    if samples is None:
+        samples = np.tile(np.where(np.array(labels) < 0, 100 + np.arange(n), labels), (10, 1))
+    pairs = np.where(np.eye(k, dtype=bool), 1.0, kin)
+    places = tuple(np.maximum(labels, -1).tolist()), tuple(known.get(i, "") for i in range(n))
+    return Regrouped(kinds, *places, (sure,) * n, samples, chances, names, np.full(k, pure), pairs)
+
+
 @dataclass
 class ToyPool:
     """Points on a plane: the nearest anchor of what was said decides, and noise makes the samples."""
@@ -29,17 +54,13 @@ class ToyPool:
     names: tuple[str, ...] = ("rose", "tulip")
     said: list[Links] = field(default_factory=list)
     draws: int = 20
-    classes: np.ndarray | None = None
     confidence: Sequence[float] = ()
 
     def __len__(self) -> int:
         return len(self.points)
 
-    @property
-    def known(self) -> Anchors:
-        """Far from everything, where it is not said where."""
-        far = -100 * np.eye(len(self.names), self.points.shape[1])
-        return Anchors(far if self.classes is None else self.classes, np.full(len(self.names), 5.0))
+    def standing(self) -> Regrouped:
+        return self.regroup(Links())
 
     def regroup(self, links: Links, start=None) -> Regrouped:
         """Every group at its mean; free points go to the nearest group that nothing keeps them out of."""
@@ -67,11 +88,7 @@ class ToyPool:
             flips = generator.random(len(labels)) < 0.2
             sample[flips] = generator.choice(labels[labels >= 0], flips.sum()) if (labels >= 0).any() else 0
             samples.append(sample)
-        kinds = tuple(
-            "known" if i in links.known else "novel" if labels[i] >= 0 else "alone" for i in range(len(labels))
-        )
-        known = tuple(links.known.get(i, "") for i in range(len(labels)))
-        return Regrouped(kinds, tuple(labels.tolist()), known, (0.8,) * len(labels), np.array(samples))
+        return told(labels.tolist(), np.array(samples), known=links.known, names=self.names, sure=0.8)
 
     def split(self, items: Sequence[int], parts: int) -> np.ndarray:
         return AgglomerativeClustering(parts).fit_predict(self.points[list(items)])
@@ -152,7 +169,7 @@ def review_with_a_known_one(folder: Path) -> Review:
     generator, corners = np.random.default_rng(0), 4 * np.eye(8)
     known = corners[2:4, None] + generator.normal(size=(2, 20, 8))
     new = corners[:2, None] + generator.normal(size=(2, 12, 8))
-    between = 0.4 * corners[0] + 0.6 * corners[2]
+    between = 0.35 * corners[0] + 0.65 * corners[2]
     middle = known.mean((0, 1))
     length = np.sqrt(np.square(known - middle).sum(-1).mean())
     points = (np.concatenate([*new, [between]]) - middle) / length

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from medi.core.arrays import Floats, Ints
+from medi.core.arrays import Ints
 from medi.discover.choice import Choice
 from medi.discover.result import ClassCount, Diagnosis, Discovery, Group, is_doubtful
 from medi.discover.verdict import group_verdict
@@ -15,8 +15,6 @@ from medi.grouping.engine import Grouping, kind_of, known_label
 
 NEAREST_NAMED = 3
 """Most similar known classes named for each group."""
-COMPARED = 10
-"""Most items of a group that are compared with those of another."""
 
 
 def describe(
@@ -71,11 +69,9 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
     labels, points = grouping.labels, grouping.points
     k, calibrated = grouping.k, grouping.calibrated
     members = [np.flatnonzero(labels == g) for g in range(k)]
-    between, compared = _between(grouping, members)
-    likeness, pure = grouping.likeness(points), grouping.pure
+    kin, likeness, pure = grouping.kin, grouping.likeness(points), grouping.pure
     for g, mine in enumerate(members):
-        inside = (between[g, g] * compared[g] - 1) / (compared[g] - 1) if compared[g] > 1 else 1.0
-        others = between[g].copy()
+        others = kin[g].copy()
         others[g] = -1
         probability = float(others.max()) if k > 1 else 0.0
         centre = points[mine].sum(0)
@@ -85,7 +81,7 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
         yield Group(
             items=int(sizes[g]),
             confidence=confidence,
-            together=float(inside),
+            together=float(pure[g] + (1 - pure[g]) * grouping.between[g, g]),
             pure=float(pure[g]),
             verdict=group_verdict(confidence, float(pure[g]), probability, calibrated=certain),
             sibling=int(others.argmax()) if k > 1 else None,
@@ -93,14 +89,3 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
             medoid=lines[medoid],
             neighbours=tuple(names[i] for i in closest),
         )
-
-
-def _between(grouping: Grouping, members: list[Ints]) -> tuple[Floats, Ints]:
-    """Mean probability (k, k) that items of two groups are of one class, and how many (k,) of each were compared."""
-    if not members:
-        return np.zeros((0, 0)), np.zeros(0, np.int64)
-    some = np.concatenate([mine[:COMPARED] for mine in members])
-    sizes = np.array([min(COMPARED, len(mine)) for mine in members])
-    indicator = (np.repeat(np.arange(len(members)), sizes) == np.arange(len(members))[:, None]).astype(np.float64)
-    pairs = grouping.pairs(some)
-    return indicator @ pairs @ indicator.T / np.maximum(sizes[:, None] * sizes, 1), sizes

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from medi.core.arrays import Ints
 from medi.core.draws import Draws
 from medi.data.items import CHUNK
-from medi.grouping.engine import ALONE, Grouping, known_label
+from medi.grouping.constraints import Constraints
+from medi.grouping.engine import ALONE, Grouping, certain, known_label
 from medi.grouping.recogniser import Recogniser
 
 MOST_GROUPED = 4000
@@ -27,18 +28,26 @@ def draw(items: int, seed: int) -> Ints:
     return np.sort(Draws(seed).permutation(items)[:MOST_GROUPED])
 
 
-def join_groups(grouping: Grouping, recogniser: Recogniser, pool: NDArray[Any], copies: Ints, drawn: Ints) -> Grouping:
+def join_groups(
+    grouping: Grouping,
+    recogniser: Recogniser,
+    said: Constraints[int],
+    pool: NDArray[Any],
+    copies: Ints,
+    drawn: Ints,
+) -> Grouping:
     """Put every item that was not drawn where it fits best.
 
     Args:
         grouping: Of the items drawn.
         recogniser: Of their groups, which stay as they are.
+        said: What is certain of items.
         pool: All different items (m, …).
         copies: (m,) how many copies of each there are.
         drawn: (n,) indices of those that were grouped.
     """
-    m, k = len(pool), recogniser.groups
-    labels, confidence = np.full(m, ALONE), np.zeros(m)
+    m, k, classes = len(pool), recogniser.groups, len(grouping.known)
+    labels, chances = np.full(m, ALONE), np.zeros((m, k + classes + 1))
     points = np.zeros((m, grouping.points.shape[1]), np.float32)
     for start in range(0, m, CHUNK):
         part = slice(start, start + CHUNK)
@@ -46,12 +55,14 @@ def join_groups(grouping: Grouping, recogniser: Recogniser, pool: NDArray[Any], 
         scores = recogniser.scores(points[part].astype(np.float64))
         if grouping.ask.only_novel:
             scores[:, k:] = -np.inf  # everything belongs to a group
-        probability = recogniser.recognition.probabilities(scores, recogniser.start)
-        best, last = probability.argmax(1), scores.shape[1] - 1
-        confidence[part] = np.minimum(probability.max(1), recogniser.recognition.most)
-        labels[part] = np.where(best < k, best, np.where(best == last, ALONE, known_label(0) - (best - k)))
-        copied = np.full(len(best), -1) if grouping.ask.only_novel else recogniser.labelled.find(pool[part])
-        labels[part] = np.where(copied >= 0, known_label(0) - copied, labels[part])
-        confidence[part] = np.where(copied >= 0, 1.0, confidence[part])
-    labels[drawn], confidence[drawn] = grouping.labels, grouping.confidence
-    return grouping.extended(points.astype(np.float64), copies, labels, confidence)
+        found = np.minimum(recogniser.recognition.probabilities(scores, recogniser.start), recogniser.recognition.most)
+        best = found.argmax(1)
+        labels[part] = np.where(best < k, best, np.where(best == k + classes, ALONE, known_label(0) - (best - k)))
+        chances[part] = found
+    for item, c in said.known.items():
+        labels[item] = known_label(c)
+    labels[[*said.aside]] = ALONE
+    settled = [*said.known, *said.aside]
+    chances[settled] = certain(labels, classes)[settled]
+    labels[drawn], chances[drawn] = grouping.labels, grouping.chances
+    return grouping.extended(points.astype(np.float64), copies, labels, chances)

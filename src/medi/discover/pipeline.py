@@ -25,8 +25,8 @@ from medi.discover.map import map_positions
 from medi.discover.result import ClassCount, Discovery
 from medi.discover.verdict import FAR, UNCERTAIN, Figures
 from medi.grouping.constraints import Constraints
-from medi.grouping.copies import LabelledItems, in_order, unique_items
-from medi.grouping.engine import ALONE, Ask, Grouping, known_label
+from medi.grouping.copies import Answers, LabelledItems, in_order, unique_items
+from medi.grouping.engine import Ask, Grouping, known_label, place_numbers
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.representation import check_features, check_size
 from medi.grouping.saved_pool import SavedPool
@@ -123,7 +123,8 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
     aside = sorted({int(place[item]) for item in config.aside})
     only_novel = config.only_novel or not names
     asked = None if config.classes == "auto" else config.classes
-    said = _said(items[drawn], np.flatnonzero(np.isin(drawn, aside)), None if only_novel else learnt.labelled)
+    labelled = None if only_novel else learnt.labelled
+    said = _said(items[drawn], np.flatnonzero(np.isin(drawn, aside)), labelled)
     ask = Ask(asked, only_novel=only_novel, constraints=said)
     points = learnt.representation(items[drawn])
     with work.reporter.track("rehearsing on known classes, then grouping", 1) as tick:
@@ -137,12 +138,16 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
         grouping = grouping.doubted()
     whole = grouping
     if len(drawn) < len(items):
-        recogniser = recogniser_of(grouping, learnt)
-        whole = join_groups(grouping, recogniser, items, copies, drawn)
-        whole.labels[aside] = ALONE
-    number = _by_size(whole)
+        recogniser = grouping.recogniser(learnt.representation, names)
+        whole = join_groups(
+            grouping, recogniser, _said(items, np.array(aside, np.int64), labelled), items, copies, drawn
+        )
+    number = whole.numbers_by_size
     grouping, whole = grouping.renumbered(number), whole.renumbered(number)
-    return GroupedPool(grouping, whole, drawn, place, count, recogniser_of(grouping, learnt), distance)
+    lines = place_numbers(whole.labels, len(whole.known))
+    answers = Answers.of(learnt.labelled, len(whole.known), items, lines, whole.chances)
+    recogniser = replace(grouping.recogniser(learnt.representation, names), answers=answers)
+    return GroupedPool(grouping, whole, drawn, place, count, recogniser, distance)
 
 
 def _said(items: NDArray[Any], aside: Ints, labelled: LabelledItems | None) -> Constraints[int]:
@@ -151,11 +156,6 @@ def _said(items: NDArray[Any], aside: Ints, labelled: LabelledItems | None) -> C
     copied[aside] = -1
     known = {item: int(copied[item]) for item in np.flatnonzero(copied >= 0).tolist()}
     return Constraints(known=known, aside=frozenset(aside.tolist()))
-
-
-def recogniser_of(grouping: Grouping, learnt: Learnt) -> Recogniser:
-    """Recognises further items, and copies of labelled ones for certain."""
-    return replace(grouping.recogniser(learnt.representation, learnt.known.class_names), labelled=learnt.labelled)
 
 
 def _checked(known: Items, pool: NDArray[Any], config: DiscoveryConfig) -> Items:
@@ -224,15 +224,6 @@ def _by_training(
         how = f"{count.how.rstrip('.')}; the method filled only {filled} of them."
         count = replace(count, k=filled, low=min(count.low, filled), certain=False, how=how)
     return grouping.relabelled(labels), count
-
-
-def _by_size(grouping: Grouping) -> Ints:
-    """(k,) the new number of each group: the largest 0, copies counted; of equal ones that with the smaller number."""
-    novel = grouping.labels >= 0
-    sizes = np.bincount(grouping.labels[novel], grouping.copies[novel], minlength=grouping.k)
-    number = np.empty(len(sizes), np.int64)
-    number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    return number
 
 
 def _figures(found: GroupedPool, learnt: Learnt, config: DiscoveryConfig) -> Figures:

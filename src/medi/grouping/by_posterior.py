@@ -15,13 +15,16 @@ from medi.core.tensors import load_arrays
 from medi.grouping.branches import Units
 from medi.grouping.class_model import ClassModel, Terms
 from medi.grouping.constraints import Constraints, components
-from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, known_label
+from medi.grouping.elsewhere import Elsewhere
+from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, certain, known_label, place_numbers
+from medi.grouping.judged import Judged
+from medi.grouping.kinship import Kinship
 from medi.grouping.lines import group_means
-from medi.grouping.moves import Places, improve, responsibilities
+from medi.grouping.moves import Places, improve
 from medi.grouping.numbers import NumberError
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.recognition import Recognition
-from medi.grouping.rehearsal import Rehearsed, lines
+from medi.grouping.rehearsal import Rehearsed
 from medi.grouping.representation import Representation
 from medi.grouping.saved import GROUPING_RULE, check_arrays, check_facts
 from medi.grouping.search import Grouped, Odds, group_units
@@ -33,7 +36,9 @@ _SHAPES = {
     "copies": "N",
     "labels": "N",
     "confidence": "n",
+    "chances": "np",
     "numbers": "k",
+    "between": "gg",
     "known": "cd",
     "known_counts": "c",
     "leads": "l",
@@ -66,7 +71,8 @@ class PosteriorGrouping(Grouping):
         for item, c in said.known.items():
             labels[item] = known_label(c)
         free = np.array([i for i in range(n) if i not in said.known and i not in said.aside], dtype=np.int64)
-        settled = cls(points, copies, ask, labels, np.ones(1), np.ones(n), known, rehearsed)
+        chances, no_group = certain(labels, len(known)), np.zeros((0, 0))
+        settled = cls(points, copies, ask, labels, np.ones(1), chances, no_group, known, rehearsed)
         if not len(free):
             return settled
         unit[free], sizes = components(free.tolist(), said.together)
@@ -97,9 +103,9 @@ class PosteriorGrouping(Grouping):
         """The same with other groups (n,): how sure each line is follows from them."""
         return replace(self, labels=labels)._judged(DRAWS)
 
-    def extended(self, points: Floats, copies: Ints, labels: Ints, confidence: Floats) -> Self:
+    def extended(self, points: Floats, copies: Ints, labels: Ints, chances: Floats) -> Self:
         """The same groups with further points in them."""
-        return replace(self, points=points, copies=copies, labels=labels, confidence=confidence, found=None, unit=None)
+        return replace(self, points=points, copies=copies, labels=labels, chances=chances, found=None, unit=None)
 
     @property
     def calibrated(self) -> bool:
@@ -117,20 +123,29 @@ class PosteriorGrouping(Grouping):
         novel = self.labels >= 0
         return self.rehearsed.purity(group_means(self.confidence, self.labels), np.bincount(self.labels[novel]))
 
+    @property
+    def kin(self) -> Floats:
+        """By what rehearsals found of two groups."""
+        return self.rehearsed.kinship(self.between, np.bincount(self.labels[self.labels >= 0], minlength=self.k))
+
     def _judged(self, draws: int) -> Self:
-        """With the probability that each line is right."""
+        """With the probability of every place of each point."""
         assert self.found is not None
         assert self.unit is not None
-        free, trust = self.unit >= 0, self.rehearsed.trust
+        free, rehearsed = self.unit >= 0, self.rehearsed
         first = np.unique(self.unit[free], return_index=True)[1]
         grouped = replace(self.found, labels=self.labels[free][first])
         asked = replace(self.ask, k=None if self.ask.k is None else self.k)
-        sampled = lines(grouped, asked, self.rehearsed.error, draws, np.random.default_rng(0))
         means = unit_means(self.points, self.unit)
-        own = responsibilities(means, grouped.labels, grouped.terms, np.array([trust.temperature]))
-        confidence = self.confidence.copy()
-        confidence[free] = trust(sampled, own[:, 0], grouped.places)[self.unit[free]]
-        return replace(self, confidence=confidence, found=grouped)
+        judged = Judged.of(grouped, means, asked, rehearsed.error, draws, np.random.default_rng(0))
+        chances = certain(self.labels, len(self.known))
+        chances[free] = self._at_all_places(judged.chances(rehearsed.trust, rehearsed.elsewhere))[self.unit[free]]
+        return replace(self, chances=chances, between=judged.between, found=grouped)
+
+    def _at_all_places(self, chances: Floats) -> Floats:
+        """Chances (u, …) with the places of known classes, where those had none because all is novel."""
+        missing = self.k + len(self.known) + 1 - chances.shape[1]
+        return np.insert(chances, [self.k] * missing, 0.0, axis=1)
 
     def sample(self, n: int) -> Ints:
         """(n, items) labels of groupings drawn from the posterior; items that a person settled keep theirs."""
@@ -144,12 +159,6 @@ class PosteriorGrouping(Grouping):
         free = self.unit >= 0
         drawn[:, free] = np.stack(list(self.found.posterior.draws(chosen, generator)))[:, self.unit[free]]
         return drawn
-
-    def pairs(self, some: Ints) -> Floats:
-        """Probability (s, s) that two of some points, of which nobody said anything, are in one group."""
-        assert self.found is not None
-        chances = self.found.posterior.possible(self.numbers)
-        return self.found.posterior.pairs(chances / chances.sum(), some)
 
     @property
     def places(self) -> Places:
@@ -208,7 +217,9 @@ class PosteriorGrouping(Grouping):
             "known_counts": self.known.counts,
             "labels": self.labels,
             "numbers": self.numbers,
+            "between": self.between,
             "confidence": self.confidence,
+            "chances": self.chances.astype(np.float32),
         }
         facts = {
             "k": self.ask.k,
@@ -217,6 +228,8 @@ class PosteriorGrouping(Grouping):
             "trust": asdict(rehearsed.trust),
             "recognition": recognition,
             "purity": asdict(rehearsed.purity),
+            "elsewhere": asdict(rehearsed.elsewhere),
+            "kinship": asdict(rehearsed.kinship),
             "odds": asdict(rehearsed.odds),
             **asdict(rehearsed.error),
             **{name: getattr(rehearsed, name) for name in ("shrink", "calibrated")},
@@ -233,11 +246,19 @@ class PosteriorGrouping(Grouping):
             raise ValueError("a label of no class")
         if min(arrays[name].min(initial=1) for name in ("copies", "known_counts")) < 1 or arrays["numbers"].min() < 0:
             raise ValueError("a number of less than nothing")
+        chances, sure = arrays["chances"].astype(np.float64), arrays["confidence"]
+        groups = len(arrays["between"])
+        if chances.shape[1] != groups + len(arrays["known"]) + 1 or labels.max(initial=-1) + 1 != groups:
+            raise ValueError("other places")
+        chances = np.minimum(chances, sure[:, None])
+        chances[np.arange(len(labels)), place_numbers(labels, len(arrays["known"]))] = sure
         rehearsed = Rehearsed(
             model=ClassModel(**facts["model"]),
             trust=Trust(trust["temperature"], tuple(trust["weights"]), trust["most"]),
             recognition=Recognition.unpack(arrays, facts["recognition"]),
             purity=Purity(**facts["purity"]),
+            elsewhere=Elsewhere(tuple(facts["elsewhere"]["weights"])),
+            kinship=Kinship(tuple(facts["kinship"]["weights"]), facts["kinship"]["most"]),
             odds=Odds(**facts["odds"]),
             error=NumberError(facts["shift"], facts["spread"]),
             **{name: facts[name] for name in ("shrink", "calibrated")},
@@ -251,7 +272,8 @@ class PosteriorGrouping(Grouping):
             ask=Ask(facts["k"], only_novel=facts["only_novel"]),
             labels=labels,
             numbers=arrays["numbers"],
-            confidence=arrays["confidence"],
+            chances=chances,
+            between=arrays["between"],
             known=Anchors(arrays["known"], arrays["known_counts"]),
             rehearsed=rehearsed,
         )

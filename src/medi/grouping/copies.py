@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medi.core.arrays import Ints
+from medi.core.arrays import Floats, Ints
 from medi.data.items import Items
 
 DIGEST = 16
@@ -42,14 +42,61 @@ class LabelledItems:
 
     def find(self, items: NDArray[Any]) -> Ints:
         """The class (n,) of the labelled item that each item is a copy of; -1 for none."""
-        if not len(self.digests):
-            return np.full(len(items), -1)
-        digests = _digests(items)
-        at = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
-        return np.where(self.digests[at] == digests, self.classes[at], -1)
+        at = _find(self.digests, items)
+        return np.where(at >= 0, np.append(self.classes, -1)[at], -1)
 
 
-NO_LABELLED = LabelledItems(np.zeros(0, f"S{DIGEST}"), np.zeros(0, np.int64))
+@dataclass(frozen=True)
+class Answers:
+    """What was said of items that were there already, labelled or in the pool, to say the same of copies of them.
+
+    Attributes:
+        digests: (m,) of different items, in order.
+        places: (m, 2) the likeliest place and the next one: groups first, then known classes, then none.
+        chances: (m, 2) how probable they are.
+
+    >>> labelled = LabelledItems.of(Items(np.array([[1.0]]), np.array([0]), ("a",)))
+    >>> chances = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])  # one group, one known class, none
+    >>> answers = Answers.of(labelled, 1, np.array([[1.0], [5.0]]), np.array([2, 0]), chances)
+    >>> at = answers.find(np.array([[5.0], [1.0], [9.0]]))
+    >>> answers.places[at[:2]].tolist(), answers.chances[at[:2]].tolist(), int(at[2])
+    ([[0, 1], [1, 2]], [[0.6, 0.3], [1.0, 0.0]], -1)
+    """
+
+    digests: NDArray[np.bytes_]
+    places: Ints
+    chances: Floats
+
+    @classmethod
+    def of(cls, labelled: LabelledItems, classes: int, pool: NDArray[Any], places: Ints, chances: Floats) -> Answers:
+        """Labelled items are known for certain; of items of the pool is said what was said of them.
+
+        Args:
+            labelled: Items of known classes.
+            classes: How many of these there are.
+            pool: (n, …) all different.
+            places: (n,) of each of them.
+            chances: (n, groups + known classes + 1) of every place.
+        """
+        none, lines, certain = chances.shape[1] - 1, np.arange(len(pool)), labelled.classes >= 0
+        others = chances.copy()
+        others[lines, places] = -1.0
+        both = np.stack([places, others.argmax(1)], 1)
+        known = labelled.classes[certain] + none - classes
+        digests = np.concatenate([labelled.digests[certain], _digests(pool)])
+        digests, first = np.unique(digests, return_index=True)  # labelled items come first
+        return cls(
+            digests,
+            np.concatenate([np.stack([known, np.full(len(known), none)], 1), both])[first],
+            np.concatenate([np.tile([1.0, 0.0], (len(known), 1)), chances[lines[:, None], both]])[first],
+        )
+
+    def find(self, items: NDArray[Any]) -> Ints:
+        """Which of the answers (n,) is about a copy of each item; -1 for none."""
+        return _find(self.digests, items)
+
+
+NO_ANSWERS = Answers(np.zeros(0, f"S{DIGEST}"), np.zeros((0, 2), np.int64), np.zeros((0, 2)))
 
 
 def unique_items(items: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
@@ -73,6 +120,15 @@ def in_order(known: Items) -> Items:
     array([0, 1, 1])
     """
     return known.where(np.lexsort((_digests(known.values), known.labels)))
+
+
+def _find(digests: NDArray[np.bytes_], items: NDArray[Any]) -> Ints:
+    """The place (n,) of the digest of each item among digests that are in order; -1 where it is not there."""
+    if not len(digests):
+        return np.full(len(items), -1)
+    wanted = _digests(items)
+    at = np.minimum(np.searchsorted(digests, wanted), len(digests) - 1)
+    return np.where(digests[at] == wanted, at, -1)
 
 
 def _digests(items: NDArray[Any]) -> NDArray[np.bytes_]:

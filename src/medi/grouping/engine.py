@@ -45,6 +45,23 @@ def known_label(c: int) -> int:
     return -2 - c
 
 
+def place_numbers(labels: Ints, classes: int) -> Ints:
+    """The number (n,) of the place of each label: groups first, then so many known classes, then alone.
+
+    >>> place_numbers(np.array([0, 2, -3, ALONE]), classes=4)
+    array([0, 2, 4, 7])
+    """
+    groups = int(labels.max(initial=-1)) + 1
+    return np.where(labels >= 0, labels, np.where(labels == ALONE, groups + classes, groups + known_label(0) - labels))
+
+
+def certain(labels: Ints, classes: int) -> Floats:
+    """Chances (n, groups + classes + 1) where each label (n,) is certain."""
+    found = np.zeros((len(labels), int(labels.max(initial=-1)) + 2 + classes))
+    found[np.arange(len(labels)), place_numbers(labels, classes)] = 1.0
+    return found
+
+
 Kind = Literal["novel", "known", "alone"]
 """novel: in a group that was found; known: looks like a known class; alone: resembles nothing else."""
 
@@ -141,7 +158,9 @@ class Grouping(ABC):
         ask: What was asked.
         labels: (n,) groups from 0 on, the largest 0; `ALONE`; or `known_label` of a known class.
         numbers: (most + 1,) probability of each number of groups.
-        confidence: (n,) probability that each label is right.
+        chances: (n, groups + known classes + 1) probability of every place of each point; alone is last. None is
+            likelier than that of the label; what is missing to 1 is a class that has no group.
+        between: (groups, groups) mean probability that an item of one and an item of another are together.
         known: The known classes, where the model has them.
 
     >>> from medi.grouping.grouper import PosteriorGrouper
@@ -158,8 +177,14 @@ class Grouping(ABC):
     ask: Ask
     labels: Ints
     numbers: Floats
-    confidence: Floats
+    chances: Floats
+    between: Floats
     known: Anchors
+
+    @property
+    def confidence(self) -> Floats:
+        """(n,) probability that each label is right."""
+        return self.chances[np.arange(len(self.labels)), place_numbers(self.labels, len(self.known))]
 
     @property
     @abstractmethod
@@ -186,6 +211,11 @@ class Grouping(ABC):
     def pure(self) -> Floats:
         """Probability (k,) that all items of a group are of one class."""
 
+    @property
+    @abstractmethod
+    def kin(self) -> Floats:
+        """Probability (k, k) that two groups are of one class."""
+
     @abstractmethod
     def sample(self, n: int) -> Ints:
         """(n, items) labels of groupings drawn as likely as they are."""
@@ -202,16 +232,12 @@ class Grouping(ABC):
         """How like (m, known classes) further points are to each known class; larger is more, only order matters."""
 
     @abstractmethod
-    def pairs(self, some: Ints) -> Floats:
-        """Probability (s, s) that two of some points, of which nobody said anything, are in one group."""
-
-    @abstractmethod
     def relabelled(self, labels: Ints) -> Self:
         """The same points in other groups (n,): how sure each line is follows from them."""
 
     @abstractmethod
-    def extended(self, points: Floats, copies: Ints, labels: Ints, confidence: Floats) -> Self:
-        """The same groups with further points in them: all points (m, d), and what is said of each (m,)."""
+    def extended(self, points: Floats, copies: Ints, labels: Ints, chances: Floats) -> Self:
+        """The same groups with further points in them: all points (m, d), and what is said of each (m, …)."""
 
     @abstractmethod
     def regroup(self, constraints: Constraints[int]) -> Self:
@@ -225,15 +251,24 @@ class Grouping(ABC):
     def recogniser(self, representation: Representation, names: tuple[str, ...]) -> Recogniser:
         """What recognises further items: made points by a representation, with the names of the known classes."""
 
+    @property
+    def numbers_by_size(self) -> Ints:
+        """(k,) new numbers of groups: the largest 0, copies counted; of equal ones that with the smaller number."""
+        novel = self.labels >= 0
+        sizes = np.bincount(self.labels[novel], self.copies[novel], minlength=self.k)
+        return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
+
     def renumbered(self, number: Ints) -> Self:
         """The same groups with new numbers (k,)."""
-        labels = self.labels.copy()
+        labels, chances = self.labels.copy(), self.chances.copy()
         labels[labels >= 0] = number[labels[labels >= 0]]
-        return replace(self, labels=labels)
+        chances[:, number] = self.chances[:, : len(number)]
+        order = np.argsort(number)
+        return replace(self, labels=labels, chances=chances, between=self.between[order][:, order])
 
     def doubted(self) -> Self:
         """The same with no line surer than a guess."""
-        return replace(self, confidence=np.minimum(self.confidence, GUESS))
+        return replace(self, chances=np.minimum(self.chances, GUESS))
 
     @abstractmethod
     def pack(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

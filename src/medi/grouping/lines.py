@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from medi.core.arrays import Floats, Ints
-from medi.grouping.engine import ALONE, known_label
+from medi.grouping.engine import ALONE, known_label, place_numbers
 
 
 def right_lines(truth: Ints, labels: Ints) -> NDArray[np.bool_]:
@@ -21,11 +21,26 @@ def right_lines(truth: Ints, labels: Ints) -> NDArray[np.bool_]:
     >>> right_lines(truth=np.array([0, 0, 1, ALONE, -2]), labels=np.array([4, 4, 4, ALONE, -3]))
     array([ True,  True, False,  True, False])
     """
+    classes = known_label(0) - int(min(truth.min(initial=ALONE), labels.min(initial=ALONE))) + 1
+    return np.asarray(right_places(truth, labels, classes) == place_numbers(labels, classes))
+
+
+def right_places(truth: Ints, labels: Ints, classes: int) -> Ints:
+    """The place (n,) that each item has if `truth` (n,) is: a group matched with its class, a known class, or alone.
+
+    Places have numbers as `place_numbers` gives them; one more is a class that no group is matched with.
+
+    >>> right_places(truth=np.array([0, 0, 1, ALONE, -2, 2, 2]), labels=np.array([0, 0, 0, 0, 1, 1, 0]), classes=1)
+    array([0, 0, 3, 3, 2, 1, 1])
+    """
+    groups = int(labels.max(initial=-1)) + 1
     sizes = np.bincount(truth[truth >= 0], minlength=1)
     one_off = (truth == ALONE) | ((truth >= 0) & (sizes[np.maximum(truth, 0)] == 1))
-    found: NDArray[np.bool_] = ((labels <= known_label(0)) & (truth == labels)) | ((labels == ALONE) & one_off)
+    found = np.where(one_off, groups + classes, groups + classes + 1)
     for group, c in matched(labels, truth):
-        found |= (labels == group) & (truth == c)
+        found[truth == c] = group
+    named = truth <= known_label(0)
+    found[named] = groups + known_label(0) - truth[named]
     return found
 
 

@@ -110,24 +110,27 @@ def improve(units: Units, labels: Ints, terms: Terms) -> Ints:
     return labels
 
 
-def responsibilities(points: Floats, labels: Ints, terms: Terms, powers: Floats) -> Floats:
-    """How likely (n, powers) the own place of each item is, given where all others are.
+def place_scores(points: Floats, labels: Ints, terms: Terms) -> Floats:
+    """Log weight (n, k + c + 1) of every place for each item, given where all others are.
 
-    The evidence is raised to each of the powers. An item alone, or the only one of its group, has a place of its own.
+    The last is a place of its own. An item that is the only one of its group has no other place there.
     """
     places = Places.of(points, labels, terms.anchors)
     squares = np.square(places.sums).sum(1)
-    own = np.zeros((len(points), len(powers)))
+    scores = np.empty((len(points), len(places.counts) + 1))
     for i, (point, here) in enumerate(zip(points, place_of(labels, places.groups), strict=True)):
         if here >= 0:
             _shift(places, squares, here, point, -1)
-        scores = places.scores(point, squares, terms)
-        mine = here if here >= 0 and np.isfinite(scores[here]) else len(scores) - 1
-        raised = powers[:, None] * (scores - scores.max())
-        own[i] = np.exp(raised[:, mine] - log_total(raised)[:, 0])
+        scores[i] = places.scores(point, squares, terms)
         if here >= 0:
             _shift(places, squares, here, point, 1)
-    return own
+    return scores
+
+
+def log_fits(scores: Floats, power: float) -> Floats:
+    """Logarithm (n, places) of how well each item fits every place, by scores raised to a power."""
+    raised = power * (scores - scores.max(1, keepdims=True))
+    return np.asarray(raised - log_total(raised))
 
 
 def place_of(labels: Ints, groups: int) -> Ints:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from medi.core.arrays import Floats, Ints
+from medi.core.arrays import Floats
 from medi.core.errors import InputError
 from medi.core.files import make_folder
 from medi.core.tensors import load_arrays, save_arrays, under_prefix, with_prefix
 from medi.grouping.class_model import ClassModel, log_total
-from medi.grouping.copies import DIGEST, NO_LABELLED, LabelledItems
+from medi.grouping.copies import DIGEST, NO_ANSWERS, Answers
 from medi.grouping.moves import Places
 from medi.grouping.recognition import Recognition
 from medi.grouping.representation import Representation
@@ -70,7 +70,7 @@ class Recogniser:
         recognition: How evidence becomes probability.
         start: (k + c + 1,) log odds that the places and none start with.
         calibrated: Whether known classes set that.
-        labelled: The items of known classes: a copy of one is known for certain.
+        answers: What was said of labelled items and of the pool, and is said of copies of them.
 
     >>> from medi import MetaDiscovery
     >>> rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
@@ -86,7 +86,7 @@ class Recogniser:
     recognition: Recognition
     start: Floats
     calibrated: bool
-    labelled: LabelledItems = NO_LABELLED
+    answers: Answers = NO_ANSWERS
 
     @property
     def groups(self) -> int:
@@ -106,11 +106,12 @@ class Recogniser:
             raise InputError(f"a rate of {none_rate} is no share of items: give 0 to 1.")
         scores = self.scores(self.representation(items))
         probability = np.minimum(self.recognition.probabilities(scores, self.start, none_rate), self.recognition.most)
-        copied = self.labelled.find(items)
-        probability[copied >= 0] = 0.0
-        probability[copied >= 0, self.groups + copied[copied >= 0]] = 1.0
-        order = np.argsort(-probability, axis=1, kind="stable")
-        return [self._recognised(row, places, sure) for row, places in zip(probability, order, strict=True)]
+        places = np.argsort(-probability, axis=1, kind="stable")[:, [0, min(1, probability.shape[1] - 1)]]
+        chances = np.take_along_axis(probability, places, axis=1)
+        at = self.answers.find(items)
+        places[at >= 0], chances[at >= 0] = self.answers.places[at[at >= 0]], self.answers.chances[at[at >= 0]]
+        answers = zip(places.tolist(), chances.tolist(), strict=True)
+        return [_recognised(*map(self._guess, *answer), sure=sure) for answer in answers]
 
     def probabilities(self, items: NDArray[Any]) -> Floats:
         """Probability (n, k + c) of each group and each known class, given that an item belongs to one of them."""
@@ -121,22 +122,12 @@ class Recogniser:
         """Log weight (n, k + c + 1) of each group, each known class and none."""
         return self.places.all_scores(points, self.model)
 
-    def _recognised(self, probability: Floats, order: Ints, sure: float) -> Recognised:
-        """The likeliest answer, and the next one; none where the likeliest is less sure than asked."""
-        first, *others = (self._guess(probability, int(place)) for place in order[:2])
-        if first.kind != "none" and first.confidence < sure:
-            none = Guess("none", "", 1 - first.confidence)
-            second = first if first.confidence <= none.confidence else Guess("none", "", 0.0)
-            return Recognised(none.kind, none.label, none.confidence, second, unsure=first)
-        return Recognised(first.kind, first.label, first.confidence, others[0] if others else first)
-
-    def _guess(self, probability: Floats, place: int) -> Guess:
-        sure = float(probability[place])
+    def _guess(self, place: int, chance: float) -> Guess:
         if place < self.groups:
-            return Guess("novel", str(place), sure)
-        if place < len(probability) - 1:
-            return Guess("known", self.names[place - self.groups], sure)
-        return Guess("none", "", sure)
+            return Guess("novel", str(place), chance)
+        if place < len(self.places.sums):
+            return Guess("known", self.names[place - self.groups], chance)
+        return Guess("none", "", chance)
 
     def save(self, folder: Path) -> None:
         """Write one file into a folder: whole, or not at all."""
@@ -153,8 +144,8 @@ class Recogniser:
             "calibrated": self.calibrated,
         }
         arrays |= {"sums": self.places.sums, "counts": self.places.counts, "start": self.start}
-        digests = self.labelled.digests.view(np.uint8).reshape(-1, DIGEST)
-        arrays |= {"labelled": digests, "labelled_classes": self.labelled.classes}
+        digests = self.answers.digests.view(np.uint8).reshape(-1, DIGEST)
+        arrays |= {"seen": digests, "seen_places": self.answers.places, "seen_chances": self.answers.chances}
         save_arrays(make_folder(folder) / RECOGNISER, arrays, facts)
 
     @classmethod
@@ -196,7 +187,7 @@ class Recogniser:
             recognition,
             start,
             facts["calibrated"],
-            _labelled(arrays, len(names)),
+            _answers(arrays, len(sums) + 1),
         )
         shape = representation.shape
         blank = np.zeros((1, *shape), np.float64 if len(shape) == 1 else np.uint8)
@@ -206,12 +197,24 @@ class Recogniser:
         return found
 
 
-def _labelled(arrays: Mapping[str, NDArray[Any]], classes: int) -> LabelledItems:
-    """The labelled items in a file; version 0.2.0 wrote none."""
-    if "labelled" not in arrays:
-        return NO_LABELLED
-    check_arrays(arrays, {"labelled": "LD", "labelled_classes": "L"})
-    digests, of = arrays["labelled"], arrays["labelled_classes"]
-    if digests.dtype != np.uint8 or digests.shape[1] != DIGEST or not ((of >= -1) & (of < classes)).all():
-        raise ValueError("labelled items do not fit")
-    return LabelledItems(np.ascontiguousarray(digests).view(f"S{DIGEST}").ravel(), of)
+def _recognised(first: Guess, second: Guess, *, sure: float) -> Recognised:
+    """The likeliest answer, and the next one; none where the likeliest is less sure than asked."""
+    if first.kind != "none" and first.confidence < sure:
+        none = Guess("none", "", 1 - first.confidence)
+        second = first if first.confidence <= none.confidence else Guess("none", "", 0.0)
+        return Recognised(none.kind, none.label, none.confidence, second, unsure=first)
+    return Recognised(first.kind, first.label, first.confidence, second)
+
+
+def _answers(arrays: Mapping[str, NDArray[Any]], places: int) -> Answers:
+    """What is said of copies; version 0.2.0 wrote nothing of that."""
+    if "seen" not in arrays:
+        return NO_ANSWERS
+    check_arrays(arrays, {"seen": "LD", "seen_places": "LT", "seen_chances": "lt"})
+    digests, of, chances = arrays["seen"], arrays["seen_places"], arrays["seen_chances"]
+    probable = (chances >= 0) & (chances <= 1) & (chances <= chances[:, :1])
+    if digests.dtype != np.uint8 or digests.shape[1] != DIGEST or not ((of >= 0) & (of < places)).all():
+        raise ValueError("what is said of copies does not fit")
+    if of.shape[1] != 2 or not probable.all():
+        raise ValueError("what is said of copies cannot be")
+    return Answers(np.ascontiguousarray(digests).view(f"S{DIGEST}").ravel(), of, chances)

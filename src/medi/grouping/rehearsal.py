@@ -10,22 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medi.core.arrays import Floats
+from medi.core.arrays import Floats, Ints
 from medi.grouping.bags import Bag, draw_bag, sizes_of, some_classes
 from medi.grouping.branches import Branches, Units
 from medi.grouping.class_model import ClassModel
+from medi.grouping.elsewhere import USUAL_ELSEWHERE, Elsewhere, RehearsedPlaces, fit_elsewhere
 from medi.grouping.engine import Anchors, Ask, Stage
-from medi.grouping.lines import group_means, matched, right_lines
-from medi.grouping.moves import Places, place_of, responsibilities
+from medi.grouping.judged import Judged
+from medi.grouping.kinship import UNTESTED_KIN, Kinship, fit_kinship
+from medi.grouping.lines import group_means, matched, right_lines, right_places
+from medi.grouping.moves import Places, place_of
 from medi.grouping.numbers import EXACT, NumberError, interval, median
 from medi.grouping.partition import Partition, repartition
 from medi.grouping.posterior import Posterior
 from medi.grouping.recognition import Recognition, RehearsedItems, fit_recognition
-from medi.grouping.search import Grouped, Odds, group_units, sampled_confidence
+from medi.grouping.search import Grouped, Odds, group_units
 from medi.grouping.trust import NO_REHEARSAL, TEMPERATURES, Purity, RehearsedLines, Trust, fit_purity, fit_trust
 
 USUAL_SCALE = 0.8
@@ -64,6 +68,8 @@ class Rehearsed:
         shrink: What means of known classes are multiplied with: part of their length is fitted, not real.
         odds: Of being known, and alone.
         purity: How probable it is that a group is pure.
+        elsewhere: Where an item may be if its line is wrong.
+        kinship: How probable it is that two groups are of one class.
         right: Share of items put right, and its standard error over splits; NaN where that is not known.
     """
 
@@ -75,6 +81,8 @@ class Rehearsed:
     shrink: float = 1.0
     odds: Odds = USUAL_ODDS
     purity: Purity = NO_REHEARSAL
+    elsewhere: Elsewhere = USUAL_ELSEWHERE
+    kinship: Kinship = UNTESTED_KIN
     right: tuple[float, float] = (float("nan"), float("nan"))
 
 
@@ -100,20 +108,33 @@ def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition
             replace(grouped, labels=repartition(bag.points, grouped.labels, partition))
             for bag, grouped in zip(bags, found, strict=True)
         ]
-    rehearsed, every = [], []
+    judged, truth = [], []
     for bag, grouped in zip(bags, found, strict=True):
         asked = _given(ask, int(grouped.labels.max()) + 1)
-        sampled = lines(grouped, asked, error, BAG_DRAWS, generator)
-        own = responsibilities(bag.points, grouped.labels, grouped.terms, TEMPERATURES)
-        truly, fair = right_lines(bag.truth, grouped.labels), bag.fair
-        every.append((sampled, own))
-        rehearsed.append(RehearsedLines(sampled[fair], own[fair], grouped.places, truly[fair]))
-    trust = fit_trust(rehearsed)
-    at = TEMPERATURES.tolist().index(trust.temperature)
-    sure = [trust(a, b[:, at], grouped.places) for (a, b), grouped in zip(every, found, strict=True)]
+        judged.append(Judged.of(grouped, bag.points, asked, error, BAG_DRAWS, generator))
+        truth.append(right_places(bag.truth, grouped.labels, len(grouped.terms.anchors)))
+    fair = [bag.fair for bag in bags]
+    lines = [_lines(*parts) for parts in zip(judged, truth, fair, strict=True)]
+    trust = fit_trust(lines)
+    elsewhere = fit_elsewhere([_wrong(*parts, trust) for parts in zip(judged, truth, fair, strict=True)])
+    sure = [one.chances(trust, elsewhere).max(1) for one in judged]
     recognition = fit_recognition(list(_recognised(bags, found, sure, model)))
-    right = _share_right([bag.right for bag in rehearsed], len(stages))
-    return Rehearsed(model, error, trust, recognition, True, shrink, odds, _purity(bags, found, sure), right)
+    right = _share_right([bag.right for bag in lines], len(stages))
+    purity = _purity(bags, found, sure)
+    kinship = _kinship(bags, found, judged)
+    return Rehearsed(model, error, trust, recognition, True, shrink, odds, purity, elsewhere, kinship, right)
+
+
+def _lines(judged: Judged, truth: Ints, fair: NDArray[np.bool_]) -> RehearsedLines:
+    """The lines of a bag to which nothing was fitted, to learn how probable it is that they are right."""
+    right = judged.own == truth
+    return RehearsedLines(judged.sampled[fair], judged.fits(TEMPERATURES)[fair], judged.places, right[fair])
+
+
+def _wrong(judged: Judged, truth: Ints, fair: NDArray[np.bool_], trust: Trust) -> RehearsedPlaces:
+    """Those of them that are wrong, to learn where they belong."""
+    wrong = fair & (judged.own != truth)
+    return RehearsedPlaces(judged.clues(trust)[wrong], judged.own[wrong], truth[wrong])
 
 
 def _given(ask: Ask, k: int) -> Ask:
@@ -127,18 +148,6 @@ def _share_right(right: Sequence[NDArray[np.bool_]], stages: int) -> tuple[float
     means = np.array([lines.mean() for lines in by_stage if len(lines)])
     error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
     return float(means.mean()), error
-
-
-def lines(grouped: Grouped, ask: Ask, error: NumberError, draws: int, generator: np.random.Generator) -> Floats:
-    """How probable (n,) the posterior finds each line, its error in the number included."""
-    if ask.k is None:
-        numbers = error.blur(grouped.numbers)
-    else:
-        numbers = np.zeros(len(grouped.numbers))
-        numbers[min(ask.k, len(numbers) - 1)] = 1
-        if not np.isfinite(grouped.posterior.ways[-1][0][numbers.argmax()]):
-            numbers = grouped.numbers
-    return sampled_confidence(grouped, numbers, draws, generator)
 
 
 def _best_odds(bags: Sequence[Bag], model: ClassModel, ask: Ask, held: float) -> tuple[Odds, list[Grouped]]:
@@ -256,3 +265,18 @@ def _purity(bags: Sequence[Bag], found: Sequence[Grouped], sure: Sequence[Floats
     ]
     confidence, sizes, pure = np.reshape(groups, (-1, 3)).T
     return fit_purity(confidence, sizes.astype(np.int64), pure > 0)
+
+
+def _kinship(bags: Sequence[Bag], found: Sequence[Grouped], judged: Sequence[Judged]) -> Kinship:
+    """How probable it is that two groups are of one class, by those to which nothing was fitted."""
+    pairs = []
+    for bag, grouped, lines in zip(bags, found, judged, strict=True):
+        members = [np.flatnonzero(grouped.labels == group) for group in range(len(lines.between))]
+        fair = [group for group, mine in enumerate(members) if bag.fair[mine].all()]
+        most = [int(np.bincount(bag.truth[mine] - bag.truth.min()).argmax()) for mine in members]
+        pairs += [
+            (lines.between[a, b], min(len(members[a]), len(members[b])), most[a] == most[b])
+            for a, b in combinations(fair, 2)
+        ]
+    between, smaller, one = np.reshape(pairs, (-1, 3)).T
+    return fit_kinship(between, smaller.astype(np.int64), one > 0)

@@ -47,6 +47,8 @@ GROUPING_RULE = _object(
     recognition=_RECOGNITION,
     purity=_object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
     odds=_object(known=_ODDS, alone=_ODDS),
+    elsewhere=_object(weights=_WEIGHTS | {"maxItems": 3}),
+    kinship=_object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
     shift=_number(-1e3, 1e3),
     shrink=_number(0, 1e3),
     spread=_number(0, 1e3),

@@ -21,7 +21,7 @@ from medi.grouping.recogniser import Recogniser
 from medi.grouping.rehearsal import Rehearsed
 from medi.grouping.saved import POOL_RULE, check_arrays, check_facts
 from medi.grouping.trust import Trust
-from medi.grouping.ward import by_size, ward
+from medi.grouping.ward import ward
 
 SAVED_POOL = "pool.safetensors"
 POOL_FORMAT, FIRST_FORMAT = "medi-pool-2", "medi-pool-1"
@@ -38,9 +38,15 @@ class Regrouped:
         known: The known class of each; empty where it is none.
         confidence: How probable it is that each line is right.
         samples: (s, n) groupings drawn from the posterior: items with equal numbers are together.
+        chances: (n, groups + known classes + 1) probability of every place of each item; alone is last.
+        names: Of the known classes.
+        pure: (groups,) probability that all items of a group are of one class.
+        kin: (groups, groups) probability that two groups are of one class.
 
-    >>> samples = np.array([[0, 0, 1]])
-    >>> Regrouped(("novel", "novel", "known"), (0, 0, -1), ("", "", "a"), (0.9, 0.9, 0.8), samples).known[2]
+    >>> samples, chances = np.array([[0, 0, 1]]), np.array([[0.9, 0, 0], [0.9, 0, 0], [0, 0.8, 0.1]])
+    >>> kinds, known = ("novel", "novel", "known"), ("", "", "a")
+    >>> alone = np.ones(1), np.ones((1, 1))
+    >>> Regrouped(kinds, (0, 0, -1), known, (0.9, 0.9, 0.8), samples, chances, ("a",), *alone).known[2]
     'a'
     """
 
@@ -49,6 +55,10 @@ class Regrouped:
     known: tuple[str, ...]
     confidence: tuple[float, ...]
     samples: Ints
+    chances: Floats
+    names: tuple[str, ...]
+    pure: Floats
+    kin: Floats
 
 
 @dataclass(frozen=True)
@@ -112,16 +122,6 @@ class SavedPool:
         """Lines."""
         return len(self.place)
 
-    @property
-    def points(self) -> Floats:
-        """(m, d) of lines."""
-        return self.grouping.points[self.place]
-
-    @property
-    def known(self) -> Anchors:
-        """Classes of `names` that lines may be of: none where the pool is only novel."""
-        return Anchors.none(self.points.shape[1]) if self.grouping.ask.only_novel else self.grouping.known
-
     def positions(self) -> Floats:
         """(m, 2) places of lines on the map."""
         return self.on_map
@@ -143,15 +143,25 @@ class SavedPool:
         known = {item: number[name] for item, name in links.known.items()}
         said = Constraints(links.together, links.apart, known, links.aside)
         grouping = self.grouping.regroup(said.of(self.place))
+        return self._told(grouping.renumbered(grouping.numbers_by_size))
+
+    def standing(self) -> Regrouped:
+        """The groups as they were found, when nobody had said anything."""
+        return self._told(self.grouping)
+
+    def _told(self, grouping: Grouping) -> Regrouped:
+        """What is said of every line."""
         labels = grouping.labels[self.place]
-        novel = labels >= 0
-        labels[novel] = by_size(labels[novel])
         return Regrouped(
             kinds=tuple(kind_of(label) for label in labels.tolist()),
             labels=tuple(np.maximum(labels, -1).tolist()),
             known=tuple(self.names[known_label(0) - x] if x <= known_label(0) else "" for x in labels.tolist()),
             confidence=tuple(grouping.confidence[self.place].tolist()),
             samples=_distinct(grouping.sample(QUICK_DRAWS))[:, self.place],
+            chances=grouping.chances[self.place],
+            names=self.names,
+            pure=grouping.pure,
+            kin=grouping.kin,
         )
 
 

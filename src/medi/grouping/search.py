@@ -14,7 +14,7 @@ from medi.core.arrays import Floats, Ints
 from medi.grouping.branches import Branches, Units
 from medi.grouping.class_model import ClassModel, Terms
 from medi.grouping.engine import Anchors, Ask
-from medi.grouping.lines import right_lines
+from medi.grouping.lines import right_places
 from medi.grouping.moves import improve
 from medi.grouping.numbers import EXACT, NumberError, median
 from medi.grouping.posterior import Posterior
@@ -99,14 +99,16 @@ def _sized(model: ClassModel, size: float) -> ClassModel:
     return replace(model, share=odds / (1 + odds))
 
 
-def sampled_confidence(grouped: Grouped, numbers: Floats, draws: int, generator: np.random.Generator) -> Floats:
-    """How often (n,) each label is right if the truth is drawn from the posterior, with so many draws."""
-    chances = grouped.posterior.possible(numbers)
-    chances /= chances.sum()
-    right = np.zeros(len(grouped.labels))
-    for truth in grouped.posterior.draws(generator.choice(len(chances), draws, p=chances), generator):
-        right += right_lines(truth, grouped.labels)
-    return (right + HALF_AN_ITEM) / (draws + 2 * HALF_AN_ITEM)
+def sampled_places(grouped: Grouped, numbers: Floats, draws: int, generator: np.random.Generator) -> Floats:
+    """How often (n, k + c + 2) each item is at each place if the truth is drawn from the posterior, with so many draws.
+
+    The last is a class that none of the groups stands for.
+    """
+    classes, lines = len(grouped.terms.anchors), np.arange(len(grouped.labels))
+    seen = np.zeros((len(lines), grouped.places + 2))
+    for truth in grouped.posterior.draws(generator.choice(len(numbers), draws, p=numbers), generator):
+        seen[lines, right_places(truth, grouped.labels, classes)] += 1
+    return (seen + HALF_AN_ITEM) / (draws + 2 * HALF_AN_ITEM)
 
 
 @dataclass(frozen=True)

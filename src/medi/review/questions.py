@@ -7,7 +7,6 @@ said.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,9 +16,8 @@ import numpy as np
 from medi.core.arrays import Ints
 from medi.review.constraints import bundles, kept_apart
 from medi.review.draft import Draft
-from medi.review.places import chances
+from medi.review.places import View
 from medi.review.state import Question, ReviewState
-from medi.review.togetherness import near_groups
 
 if TYPE_CHECKING:
     from medi.grouping.saved_pool import SavedPool
@@ -32,22 +30,23 @@ CLASS_FROM = 0.1
 """Probability from which on a known class is among them."""
 MOST_SPLIT = 24
 """Groups that are divided in search of a half that is another kind."""
-MERGE, HALF = 0.5, 0.25
-"""What two groups for one, and a half for another kind, count: samples make too much of them. These and the worth of a
-photo were chosen on known classes of CIFAR-100 that played novel, and on pools of flowers."""
+
+HALF = 0.25
+"""How much of a half of another kind is put right when it is split off: most such photos belong to a group that is
+there already. Chosen on known classes of CIFAR-100 that played novel, and on pools of flowers."""
 
 
-def questions(state: ReviewState, samples: Ints, pool: SavedPool) -> list[Question]:
+def questions(state: ReviewState, view: View, pool: SavedPool) -> list[Question]:
     """Questions, the one first whose answer is expected to correct most photos.
 
     Args:
         state: Where items are, and what was said of them.
-        samples: (s, n): in each sample, items with equal numbers are together.
-        pool: What items look like.
+        view: What the engine says of them.
+        pool: Divides groups.
     """
-    if not len(samples) or not state.members:
+    if not len(view.samples) or not state.members:
         return []
-    asking = _Asking(state, samples, pool)
+    asking = _Asking(state, view, pool)
     found = [one for one in (*asking.which(), *asking.merges(), *asking.halves()) if one.worth > 0]
     return _varied(sorted(found, key=lambda one: (-one.worth, one.a, one.b)), state.groups)
 
@@ -56,19 +55,15 @@ class _Asking:
     """What questions are made of.
 
     Attributes:
-        chances: (n, groups) how probable each group is for each item.
-        known: (n, classes) how probable each known class is.
-        near: (n, groups) how often an item is together with another one of a group.
         stands: What stands for each group.
     """
 
-    def __init__(self, state: ReviewState, samples: Ints, pool: SavedPool) -> None:
-        self.state, self.samples, self.pool, self.members = state, samples, pool, state.members
+    def __init__(self, state: ReviewState, view: View, pool: SavedPool) -> None:
+        self.state, self.view, self.pool, self.members = state, view, pool, state.members
+        self.samples = view.samples
         self.held, self.of = state.held, bundles(state.words)
         self.said = kept_apart(state.words, self.of)
         self.stands = list(Draft(state).anchors().values())
-        self.near = near_groups(samples, self.members)
-        self.chances, self.known = chances(state, samples, pool)
 
     def open(self, a: int, b: int) -> bool:
         """Whether nothing that was said tells if two items belong together."""
@@ -77,31 +72,29 @@ class _Asking:
     def which(self) -> Iterator[Question]:
         """Where photos belong that nobody settled; an answer corrects one that is elsewhere now."""
         groups = list(self.members)
-        confidence, shown = self.state.confidence, self._unsettled()
+        shown = self._unsettled()
         for item, here in enumerate(self.state.groups):
             if item in self.held or item in self.stands or self.state.known[item]:
                 continue
-            somewhere = 1.0 if here >= 0 else 1 - confidence[item]
-            near = enumerate(somewhere * self.chances[item])
-            found = [(float(chance), place, "") for place, chance in near if self.open(item, self.stands[place])]
-            found += self._classes(item, somewhere)
+            near = enumerate(self.view.groups[item].tolist())
+            found = [(chance, place, "") for place, chance in near if self.open(item, self.stands[place])]
+            found += self._classes(item)
             places = sorted(found, key=lambda one: -one[0])[:CHOICES]
             others = (shown[place] for _, place, name in places if not name)
             other = next((other for other in others if other not in (-1, item) and self.open(item, other)), None)
             if other is not None:
                 elsewhere = sum(chance for chance, place, name in places if name or groups[place] != here)
-                worth = math.sqrt(elsewhere * (1 - confidence[item] if here >= 0 else 1))
-                yield _question("which", item, other, places[0][0], worth)._replace(
+                yield _question("which", item, other, places[0][0], elsewhere)._replace(
                     items=[self.stands[place] for _, place, name in places if not name],
                     known=[[rank, name] for rank, (_, _, name) in enumerate(places) if name],
                 )
 
-    def _classes(self, item: int, somewhere: float) -> list[tuple[float, int, str]]:
+    def _classes(self, item: int) -> list[tuple[float, int, str]]:
         """How probable the likeliest known classes of an item are, a place that is no group, and their names."""
         likely = [
-            (somewhere * chance, -1, name)
-            for name, chance in zip(self.pool.names, self.known[item].tolist(), strict=False)
-            if somewhere * chance >= CLASS_FROM and (item, name) not in self.state.refused
+            (chance, -1, name)
+            for name, chance in zip(self.view.names, self.view.known[item].tolist(), strict=True)
+            if chance >= CLASS_FROM and (item, name) not in self.state.refused
         ]
         return sorted(likely, key=lambda one: -one[0])[: CHOICES - 1]
 
@@ -118,29 +111,28 @@ class _Asking:
             for j, b in enumerate(self.stands[:i]):
                 small, large = sorted((i, j), key=lambda place: len(groups[place]))
                 if self.open(a, b) and not {a, b} & self.held:
-                    seen, alike = self.near[groups[small], large].mean(), self.chances[groups[small], large].mean()
-                    chance = MERGE * float(min(seen, alike))
+                    chance = float(self.view.kin[small, large])
                     yield _question("merge", b, a, chance, chance * len(groups[small]))
 
     def halves(self) -> Iterator[Question]:
-        """Whether the smaller half of a group is another kind: if so, it is corrected as far as it is doubtful."""
-        doubt = 1 - np.asarray(self.state.confidence)
-        mixed = sorted(self.members.values(), key=lambda items: -float(doubt[items].sum()))
-        for items in [items for items in mixed if len({self.of[item] for item in items}) > 2][:MOST_SPLIT]:
+        """Whether the smaller half of a group is another kind: if so, it is corrected."""
+        mixed = sorted(enumerate(self.members.values()), key=lambda one: self.view.pure[one[0]])
+        divisible = [one for one in mixed if len({self.of[item] for item in one[1]}) > 2]
+        for column, items in divisible[:MOST_SPLIT]:
             second = self.pool.split(items, 2) == 1
             parts = np.asarray(items)[second], np.asarray(items)[~second]
             small, large = sorted(parts, key=len)
             if len(small) < 2 or self.held.intersection(items):
                 continue
             a, b = medoid(self.samples, small), medoid(self.samples, large)
-            same = float(np.mean([(self.samples[:, large] == self.samples[:, [item]]).mean() for item in small]))
+            together = float(np.mean([(self.samples[:, large] == self.samples[:, [item]]).mean() for item in small]))
             if self.open(a, b):
-                worth = HALF * (1 - same) * float(doubt[small].sum())
-                yield _question("half", a, b, same, worth)._replace(items=small.tolist())
+                other = (1 - float(self.view.pure[column])) * (1 - together)  # a pure group has no half of another kind
+                yield _question("half", a, b, 1 - other, HALF * other * len(small))._replace(items=small.tolist())
 
 
 def _question(kind: str, a: int, b: int, chance: float, worth: float) -> Question:
-    return Question(a, b, round(chance, 2), kind, round(worth, 2), [], [])
+    return Question(a, b, round(chance, 4), kind, round(worth, 4), [], [])
 
 
 def medoid(samples: Ints, members: Ints) -> int:

@@ -6,7 +6,6 @@ offered beside it (`medi.review.offers`).
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,9 +18,11 @@ from scipy.optimize import linear_sum_assignment
 
 from medi.core.arrays import Ints
 from medi.discover.result import is_doubtful
+from medi.grouping.constraints import Links
 from medi.review.constraints import WHOLESALE, Word, bundles
 from medi.review.draft import Draft
 from medi.review.offers import offers
+from medi.review.places import View, thinned
 from medi.review.togetherness import belonging
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ CLEARLY = 0.05
 """How much more probable another group must be before an item moves: less is noise of the samples."""
 BY_ITSELF = 0.3
 """What a group without other items is worth to one that may leave it or begin it."""
-MOST_SAMPLES = 64
 SETTLED = 1000
 """Weight of an item that a person settled when groups are recognised among others."""
 
@@ -46,31 +46,29 @@ def load_pool(model: Path) -> SavedPool | None:
     return SavedPool.load(model)
 
 
-def regroup(draft: Draft, pool: SavedPool) -> Ints:
-    """Group again and change the draft; what it was about stays exactly as said. Returns samples, few enough."""
+def regroup(draft: Draft, pool: SavedPool) -> View:
+    """Group again and change the draft; what it was about stays exactly as said."""
     found = _found(draft, pool)
     adopt(draft, found)
-    samples = thinned(found.samples)
-    draft.offers = offers(draft, samples, pool.names)
-    return samples
+    view = View.of(draft, found, recognise(draft, found.labels))
+    draft.offers = offers(draft, view.samples, pool.names)
+    return view
 
 
-def sampled(draft: Draft, pool: SavedPool) -> Ints:
-    """Samples of groupings under what was said, few enough."""
-    return thinned(_found(draft, pool).samples)
+def look(draft: Draft, pool: SavedPool) -> View:
+    """What the engine says under what was said; nothing changes."""
+    found = _found(draft, pool)
+    return View.of(draft, found, recognise(draft, found.labels))
 
 
 def _found(draft: Draft, pool: SavedPool) -> Regrouped:
     """Group a pool under what was said; of classes that it does not know, all it is told is that they are no group."""
     links, names = draft.links(), set(pool.names)
+    if links == Links():
+        return pool.standing()
     known = {item: name for item, name in links.known.items() if name in names}
     links = replace(links, known=known, aside=links.aside | (links.known.keys() - known.keys()))
     return pool.regroup(links, np.array(draft.groups, dtype=np.int64))
-
-
-def thinned(samples: Ints) -> Ints:
-    """At most as many samples as an answer within a moment allows, evenly from all of them."""
-    return samples[:: max(1, math.ceil(len(samples) / MOST_SAMPLES))]
 
 
 def divided(items: Sequence[int], count: int, pool: SavedPool, words: Sequence[Word]) -> list[list[int]]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medi.core.arrays import Ints
 from medi.core.errors import InputError
 from medi.core.files import only_process
 from medi.discover.output import move_results
@@ -22,9 +21,9 @@ from medi.review.constraints import bundles, in_words, kept_apart
 from medi.review.discovery_folder import Folder, read_folder
 from medi.review.draft import Draft
 from medi.review.history import REDO, UNDO, History
-from medi.review.places import chances
+from medi.review.places import View
 from medi.review.questions import questions
-from medi.review.regrouping import load_pool, regroup, sampled
+from medi.review.regrouping import load_pool, look, regroup
 from medi.review.state import Question, ReviewState, shown
 from medi.review.togetherness import near_groups
 
@@ -55,7 +54,7 @@ class Review:
         self.setting = Setting(folder.start.paths, tuple(names), pool)
         self.history = History(folder)
         self.lock = RLock()
-        self._samples: tuple[ReviewState, Ints] | None = None
+        self._view: tuple[ReviewState, View] | None = None
         self._asked: dict[int, list[Question]] = {}
 
     @property
@@ -121,10 +120,10 @@ class Review:
             members = state.members[group_of(group, Draft(state))]
             own = [item for item in members if state.confidence[item] < 1]
             own.sort(key=lambda item: -state.confidence[item])
-            samples = self._present_samples()
-            if samples is None:
+            view = self._present_view()
+            if view is None:
                 return own
-            likely = near_groups(samples, {0: members})[:, 0]
+            likely = near_groups(view.samples, {0: members})[:, 0]
             of = bundles(state.words)
             here = {of[item] for item in members}
             apart = {end for ends in kept_apart(state.words, of) if ends & here for end in ends - here}
@@ -143,11 +142,11 @@ class Review:
             chosen = [item for item in items if item is not None and item < len(state.groups)]
             if not chosen:
                 raise RefusedError("Say which photos, by their numbers.")
-            samples = self._present_samples()
-            if samples is None or self.pool is None:
+            view = self._present_view()
+            if view is None:
                 return []
-            near, known = (some[chosen].mean(0).round(2).tolist() for some in chances(state, samples, self.pool))
-            places = [{"known": name, "probability": p} for name, p in zip(self.pool.names, known, strict=False)]
+            near, known = (some[chosen].mean(0).round(4).tolist() for some in (view.groups, view.known))
+            places = [{"known": name, "probability": p} for name, p in zip(view.names, known, strict=True)]
             places += [{"group": group, "probability": p} for group, p in zip(state.members, near, strict=True)]
             return sorted(places, key=lambda place: -place["probability"])
 
@@ -163,19 +162,19 @@ class Review:
         if draft.overruled:
             said = dict.fromkeys(in_words(word, self.setting.call) for word in draft.overruled)
             draft.note["overruled"] = [f"This overrules that {one}." for one in said][:5]
-        samples = None
+        view = None
         if self.pool is not None and (self.live or action == REGROUP):
             direct = draft.places
-            samples = regroup(draft, self.pool)
+            view = regroup(draft, self.pool)
             if moved := [item for item, place in enumerate(draft.places) if place != direct[item]]:
                 draft.note["moved"] = moved
                 draft.note["why"] = self._why(draft, moved, set(arguments.get("items", ())))
-            draft.questions = questions(draft, samples, self.pool)
+            draft.questions = questions(draft, view, self.pool)
         else:
             draft.questions = _still_open(draft) if draft.questions else None
         self.history.write({"action": action, **arguments, "effect": draft.effect()})
-        if samples is not None:
-            self._samples = self.history.state, samples
+        if view is not None:
+            self._view = self.history.state, view
 
     def _why(self, draft: Draft, moved: Sequence[int], about: set[int]) -> str:
         """What grouping again moved: where the photo is now that the action was about, and how many others."""
@@ -200,17 +199,17 @@ class Review:
         else:
             self.history.write(step)
 
-    def _present_samples(self) -> Ints | None:
-        """Samples under what was said up to now; they are drawn again where they are not at hand.
+    def _present_view(self) -> View | None:
+        """What the engine says under what was said up to now; it is asked again where that is not at hand.
 
-        Of a pool that is too large for that, the last ones; None where there are none.
+        Of a pool that is too large for that, what it said last, if of these groups; None where there is nothing.
         """
         state = self.history.state
         if self.pool is None or not self.live:
-            return self._samples[1] if self._samples else None
-        if self._samples is None or self._samples[0] is not state:
-            self._samples = state, sampled(Draft(state), self.pool)
-        return self._samples[1]
+            return self._view[1] if self._view and self._view[0].groups == state.groups else None
+        if self._view is None or self._view[0] is not state:
+            self._view = state, look(Draft(state), self.pool)
+        return self._view[1]
 
     def _questions(self) -> list[Question]:
         state = self.history.state
@@ -219,10 +218,10 @@ class Review:
         # Before the first action, and after actions without the pool, the journal has none.
         key = self.history.done[-1]["seq"] if self.history.done else 0
         if key not in self._asked:
-            samples = self._present_samples()
-            if samples is None or self.pool is None:
+            view = self._present_view()
+            if view is None or self.pool is None:
                 return []
-            self._asked[key] = questions(state, samples, self.pool)
+            self._asked[key] = questions(state, view, self.pool)
         return self._asked[key]
 
 

@@ -6,7 +6,7 @@ import { lookAt } from "./look.js";
 import { store, title } from "./store.js";
 import { ofClass, picture } from "./tiles.js";
 
-const LEAST = 0.5; // photos that an answer must be expected to correct
+const LEAST = 0.2; // photos that an answer must be expected to correct
 const SHOWN = 4; // photos of a group or half
 const PICKS = ["Y", "U", "I"];
 const skipped = new Set();
@@ -41,6 +41,17 @@ function side(items, caption, all) {
 const members = (item, without = []) =>
   (store.byId.get(store.groupOf.get(item))?.items ?? [item]).filter((one) => !without.includes(one));
 
+// Where the photo is in no group and no class, that is the likeliest.
+const alone = (item) => {
+  const { kind, confidence } = store.items[item];
+  return kind === "alone" ? `${percent(confidence)} on its own, ` : "";
+};
+
+const expected = (worth) =>
+  worth < 0.8
+    ? `About one such answer in ${Math.round(1 / worth)} corrects a photo.`
+    : `An answer is expected to correct ${worth.toFixed(1)} photos.`;
+
 // What is asked: its title, what is shown, and the answers with what each does.
 const KINDS = {
   which(now) {
@@ -65,7 +76,7 @@ const KINDS = {
         ...places.map(({ name, go }, index) => [name, PICKS[index], go]),
         ["None", "D", same({ a: now.a, b: first }, false, none)],
       ],
-      guess: `${percent(now.probability)} ${places[0].name}`,
+      guess: `${alone(now.a)}${percent(now.probability)} ${places[0].name}`,
     };
   },
   merge(now) {
@@ -133,7 +144,7 @@ export function showQuestion() {
       el(
         "p",
         { class: "quiet" },
-        `The computer’s guess: ${guess}. An answer is expected to correct ${now.worth.toFixed(1)} photos.`,
+        `The computer’s guess: ${guess}. ${expected(now.worth)}`,
       ),
     ),
   );

@@ -1,0 +1,82 @@
+"""How probable it is that two groups are of one class, learnt in rehearsals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from medi.core.arrays import Floats, Ints
+from medi.grouping.engine import GUESS
+from medi.grouping.trust import SURE, log_odds, logistic
+
+COMPARED = 10
+"""Most items of a group that are compared with those of another."""
+USUAL_KINSHIP, KINSHIP_HELD = (0.3, -1.4, -0.65), (8.0, 4.0, 2.0)
+"""Usual weights, which known classes of four sets suggested, and how strongly they are held to."""
+LEAST = 1e-3
+"""Probabilities nearer to 0 or 1 count as this near."""
+
+
+@dataclass(frozen=True)
+class Kinship:
+    """A logistic regression: the posterior makes too much of two groups that may be one.
+
+    Attributes:
+        weights: Of the log odds of the mean probability that an item of the one and an item of the other are together,
+            of the logarithm of the size of the smaller group, and of 1.
+        most: Largest probability that is ever given.
+
+    >>> Kinship()(np.array([[1.0, 0.5], [0.5, 0.9]]), sizes=np.array([5, 1])).round(2)
+    array([[1.  , 0.34],
+           [0.34, 1.  ]])
+    """
+
+    weights: tuple[float, float, float] = USUAL_KINSHIP
+    most: float = SURE
+
+    def __call__(self, between: Floats, sizes: Ints) -> Floats:
+        """Probability (k, k) that two groups, of so many items (k,), are of one class.
+
+        `between` (k, k) is the mean probability that items of two groups are together.
+        """
+        smaller = np.minimum(sizes[:, None], sizes)
+        found = np.clip(expit(_clues(between, smaller) @ np.array(self.weights)), 0.0, self.most)
+        np.fill_diagonal(found, 1.0)
+        return np.asarray(found)
+
+
+USUAL_KIN = Kinship()
+UNTESTED_KIN = Kinship(most=GUESS)
+"""Where nothing could be rehearsed."""
+
+
+def fit_kinship(between: Floats, smaller: Ints, one: NDArray[np.bool_]) -> Kinship:
+    """The weights under which what rehearsals found of pairs of groups (p,) is likeliest."""
+    first, second, third = logistic(_clues(between, smaller), one, USUAL_KINSHIP, KINSHIP_HELD)[1]
+    return Kinship((first, second, third))
+
+
+def _clues(between: Floats, smaller: Ints) -> Floats:
+    return np.stack([log_odds(between, LEAST), np.log(np.maximum(smaller, 1)), np.ones(between.shape)], -1)
+
+
+def pairs_between(labels: Ints, pairs: Callable[[Ints], Floats]) -> Floats:
+    """Mean probability (k, k) that an item of one group and an item of another, or of the same, are together.
+
+    Args:
+        labels: (n,) groups from 0 on; what is less is in none.
+        pairs: Probability (s, s) that two of some items (s,) are together.
+    """
+    members = [np.flatnonzero(labels == group)[:COMPARED] for group in range(int(labels.max(initial=-1)) + 1)]
+    if not members:
+        return np.zeros((0, 0))
+    sizes = np.array([len(mine) for mine in members])
+    inside = np.repeat(np.eye(len(members)), sizes, axis=0)
+    total = inside.T @ pairs(np.concatenate(members)) @ inside
+    itself = np.diag(sizes)
+    count = sizes[:, None] * sizes - itself
+    return np.where(count > 0, (total - itself) / np.maximum(count, 1), 1.0)
