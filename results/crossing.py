@@ -77,7 +77,7 @@ def _panel(left: int, dataset: str, methods: Mapping[str, Mapping[int | str, Lin
         y = at(1, tick / 100)[1]
         parts.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{tick}</text>')
         parts.append(f'<path d="M{left} {y:.0f}H{left + WIDTH}" stroke="#eee"/>' if tick else "")
-    for count in methods["mp"]:
+    for count in [count for count in COUNTS if any(count in found for found in methods.values())]:
         x = at(count, 0)[0]
         name = f"all ({most:,})" if count == ALL else str(count)
         parts.append(f'<path d="M{x:.1f} {BOTTOM}v5" stroke="#333"/>')

@@ -1,16 +1,20 @@
-"""What a part of a method is worth: the ACC of the whole, and what is lost or won without it, paired by seed."""
+"""What a part of a method, or of what it is told, is worth: ACC with it and without, paired by seed."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tables import NOT_YET, Cells, Find, Rows, by_setting, chance, find_line, markdown, spread
 
+from medi.bench.grid import Run
 from medi.bench.published import published
 from medi.bench.tables import summarise
 from medi.data.facts import BENCHMARKS
-from medi.registry import title_of
+from medi.registry import COMPARED_METHODS, title_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # a script sees its own folder alone
 from paper.paired import paired_difference, sampler_gains
@@ -55,5 +59,30 @@ def cata(rows: Rows) -> str:
                 f"{title_of(method)}: added in the paper": f"{100 * (added[0] - added[1]):+.1f}" if added[1:] else "",
             }
         return cells
+
+    return by_setting(rows, columns)
+
+
+def told(rows: Rows) -> str:
+    """What "all classes are equally large" adds to each method, pooled, tasks by CATA.
+
+    * stands beside what another version of a method had when it was told nothing.
+    """
+    kinds: dict[Run, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        run = Run.of_row(row)
+        kinds.setdefault(replace(run, seed=0), {})[run.seed] = row
+
+    def columns(find: Find) -> Cells:
+        cells = Cells()
+        for method in COMPARED_METHODS:
+            line = find(method, sampler="cata", score="pooled", balance=True)
+            with_it = kinds[line.run] if line else {}
+            without = kinds.get(replace(line.run, balance=False), {}) if line else {}
+            gain = paired_difference(with_it.values(), without.values())
+            pairs = [(row, without[seed]) for seed, row in with_it.items() if seed in without]
+            other = any(row.get("method_version") != untold.get("method_version") for row, untold in pairs)
+            cells[title_of(method)] = gain.points() + " *" * other if gain else ""
+        return cells if any(cells.values()) else {}
 
     return by_setting(rows, columns)

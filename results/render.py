@@ -110,6 +110,7 @@ def pages() -> dict[str, dict[str, str]]:
             "mm": by_setting(episodes, partial(tables.of_method, "mm")),
             "cata": part_tables.cata(episodes),
             "told": tables.on_equal_terms(rows_of("few", "kmeans")),
+            "told-adds": part_tables.told(rows_of("few", "kmeans")),
             "told-rules": told_rules(),
             "crossing": crossing.table(rows_of(*CROSSING)),
             "abundant": tables.abundant(rows_of("abundant", "earlier")),

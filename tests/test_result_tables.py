@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import stdev
 
+import crossing
 import glance_tables
 import part_tables
 import pool_page
@@ -116,6 +117,30 @@ def test_the_first_settings_are_the_whole_and_the_others_have_their_difference_t
     found = cells(part_tables.parts(seeds_of(WHOLE, 0.5, 0.6, 0.7) + seeds_of(LESS, 0.49, 0.58, 0.67), "mm"))
     assert [line["Omniglot"] for line in found] == ["16.7", "60.0 ± 10.0", "-2.0 ± 2.5"]  # 1 * t(0.975, 2) / sqrt(3)
     assert [line[""] for line in found] == ["chance", "whole", "no inner steps"]
+
+
+def test_what_being_told_adds_is_paired_by_seed_and_marked_where_a_version_differs():
+    def few(acc: float, method: str, **other: object) -> dict:
+        return row(acc, method, "svhn", **{"score": "pooled", "sampler": None, "method_version": 1} | other)
+
+    rows = [few(0.5, "kcl", balance=False), few(0.9, "kcl", balance=False, seed=1), few(0.6, "kcl")]
+    rows += [few(0.5, "mcl", balance=False, method_version=None), few(0.4, "mcl")]
+    rows += [few(0.7, "dtc"), few(0.2, "rs", balance=False), few(0.2, "kcl", sizes="unequal", balance=False)]
+    assert cells(part_tables.told(rows)) == [{"setting": "SVHN 5-way 5-obs", "KCL": "+10.0", "MCL": "-10.0 *"}]
+    assert part_tables.told(rows[:2]) == tables.NOT_YET
+
+
+def test_the_picture_over_observations_names_every_number_that_any_method_has():
+    few = {"score": "pooled", "balance": False}
+    everywhere = [
+        row(0.5, method, dataset, count, sampler="cata" if method in ("mp", "mm") else None, **few)
+        for method in crossing.METHODS
+        for dataset in crossing.PANELS
+        for count in (5, ALL)
+    ]
+    one_more = [*everywhere, row(0.7, "uno", "cifar10", 20, sampler=None, **few)]
+    ticks = [crossing.picture(rows).count(">20</text>") for rows in (everywhere, one_more)]
+    assert ticks[1] - ticks[0] == 1  # the axis of ACC has a 20 of its own
 
 
 SAID = ("line_confidence", "novel_right", "novel_called_known", "known_named", "acc", "confidence")
