@@ -165,7 +165,7 @@ def engine_review(folder: Path, points: np.ndarray, ask: Ask, known: np.ndarray 
 
 
 def review_with_a_known_one(folder: Path) -> Review:
-    """Two new classes, and a photo between the first and a known class: where it belongs is the first question."""
+    """Two new classes, and a photo between the first and a known class: where it belongs is a question."""
     generator, corners = np.random.default_rng(0), 4 * np.eye(8)
     known = corners[2:4, None] + generator.normal(size=(2, 20, 8))
     new = corners[:2, None] + generator.normal(size=(2, 12, 8))
