@@ -1,48 +1,42 @@
-"""Does a discriminant name known items better than their place in the posterior?
+"""Are known photos named rightly, and does `medi discover` name as many of them as `medi assign` would?
 
     python benchmarks/naming.py --sets glyphs,cifar100,omniglot,folder:FLOWERS,features:CARS.npz --out FILE.json
 
 The known classes of each set are drawn anew as known and as novel ones, and pools mixed of them: 10 novel classes of
-five items (5 where classes are few), as many known ones and up to ten one-offs. Three ways to name: the place in the
-posterior; the evidence of each item by itself against the means of the known classes, a shrunken discriminant; a mix.
-Each draw's own rehearsals choose the way and its threshold. Prints and writes how many lines of the pools are right.
+five items (5 where classes are few), as many known ones and up to ten one-offs. Prints and writes, of each draw, right
+lines as rehearsals choose to name and with the place in the posterior alone; known items named rightly and false names;
+and how many `assign` would name rightly with as many false names, each item by itself against the same model.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from discover_draws import Draw, Source, draw, encoded, glyphs
-from numpy.typing import NDArray
 from script import Parser, positive, run, write_json
 from threadpoolctl import threadpool_limits
 
 from medi.bench.datasets import load_dataset
 from medi.bench.run import describe_run
-from medi.core.arrays import Floats, Ints
 from medi.core.progress import Reporter
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.learning import learn
 from medi.discover.pipeline import group_pool
-from medi.grouping.bags import draw_bag
-from medi.grouping.branches import Units
 from medi.grouping.by_posterior import PosteriorGrouping
 from medi.grouping.copies import in_order
-from medi.grouping.engine import ALONE, Anchors, Ask, known_label
+from medi.grouping.engine import known_label
 from medi.grouping.lines import right_lines
-from medi.grouping.moves import Places, place_of
-from medi.grouping.search import Grouped, group_units
+from medi.grouping.moves import Places
+from medi.grouping.naming import BY_PLACE
 from medi.methods.teacher import as_items
 
-WAYS = {"place": 0.0, "mix": 0.25, "discriminant": 1.0}
-"""Weight of an item's own evidence, beside that of its place in the posterior."""
-THRESHOLDS = np.array([-12, -9, -6, -4, -2, -1, 0, 1, 2, 4, 6, 9, 12, 16, 20.0])
-BAGS, FIRST_DRAW = 60, 100
-CONFIG, ASK = DiscoveryConfig(only_novel=False), Ask(only_novel=False)
+FIRST_DRAW = 100
+CONFIG = DiscoveryConfig(only_novel=False)
 
 
 def known_of(name: str, reporter: Reporter) -> Source:
@@ -58,54 +52,31 @@ def known_of(name: str, reporter: Reporter) -> Source:
     return Source(values, labels, values, labels, shared=True)
 
 
-def named(points: Floats, anchors: Anchors, found: Grouped) -> NDArray[np.int64]:
-    """Labels (ways, thresholds, n) of grouped points."""
-    places, terms = Places.of(points, found.labels, found.terms.anchors), found.terms
-    groups, scores = places.groups, []
-    for point, here in zip(points, place_of(found.labels, groups).tolist(), strict=True):
-        rest = Places(places.sums.copy(), places.counts.copy(), groups)
-        if here >= 0:
-            rest.sums[here] -= point
-            rest.counts[here] -= 1
-        scores.append(rest.scores(point, np.square(rest.sums).sum(1), terms))
-    laid = np.array(scores)
-    known, others = laid[:, groups:-1], np.delete(laid, np.s_[groups : groups + len(anchors)], 1)
-    alone = Places.of(points[:0], found.labels[:0], anchors).all_scores(points, terms.model)
-    own, best = alone[:, :-1] - alone[:, -1:], others.argmax(1)
-    instead = np.where(best == groups, ALONE, best)
-    instead = np.where(found.labels <= known_label(0), instead, found.labels)
-    ways = []
-    for weight in WAYS.values():
-        lead = (1 - weight) * (known - others.max(1, keepdims=True)) + weight * own
-        named = lead.max(1) > THRESHOLDS[:, None]
-        ways.append(np.where(named, known_label(0) - lead.argmax(1), instead))
-    return np.stack(ways)
-
-
-def right(truth: Ints, labels: NDArray[np.int64], fair: NDArray[np.bool_]) -> Floats:
-    """Right lines (ways, thresholds) among those that are fair."""
-    return np.array([[right_lines(truth, one)[fair].sum() for one in way] for way in labels], np.float64)
-
-
 def compare(problem: Draw, seed: int) -> dict[str, Any]:
-    """Share of right lines of a pool, by each way at the threshold that rehearsals choose for it, and by the best."""
+    """Right lines and names of a pool, and what `assign` would name."""
     learnt = learn(in_order(problem.known), problem.pool, CONFIG, Workplace(seed=seed))
     pool = group_pool(learnt, problem.pool, CONFIG)
-    grouping, generator = pool.grouping, np.random.default_rng(seed)
+    grouping = pool.grouping
     assert isinstance(grouping, PosteriorGrouping)
-    assert grouping.found is not None
-    rehearsed, stages = grouping.rehearsed, learnt.grouper.stages
-    rehearsals = np.zeros((len(WAYS), len(THRESHOLDS)))
-    for number in range(BAGS):
-        bag = draw_bag(stages[number % len(stages)], len(grouping.points), rehearsed.shrink, ASK, generator)
-        found = group_units(Units.single(bag.points), bag.anchors, rehearsed.model, ASK, rehearsed.odds)
-        rehearsals += right(bag.truth, named(bag.points, bag.anchors, found), bag.fair)
     truth = problem.truth[np.unique(pool.place, return_index=True)[1]]
-    scored = right(truth, named(grouping.points, grouping.known, grouping.found), truth == truth) / len(truth)
-    best, chosen = rehearsals.argmax(1), int(rehearsals.max(1).argmax())
-    shares = {way: float(scored[number, best[number]]) for number, way in enumerate(WAYS)}
-    as_it_is = float(scored[0, THRESHOLDS.tolist().index(0.0)])
-    return {"as it is": as_it_is, **shares, "chosen": list(WAYS)[chosen], "by the chosen": shares[list(WAYS)[chosen]]}
+    placed = PosteriorGrouping.of(
+        grouping.points, grouping.copies, grouping.ask, grouping.known, replace(grouping.rehearsed, naming=BY_PLACE)
+    )
+    known = truth <= known_label(0)
+    named, right = grouping.labels <= known_label(0), grouping.labels == truth
+    by_itself = Places.of(grouping.points[:0], np.zeros(0, np.int64), grouping.known)
+    scores = by_itself.all_scores(grouping.points, grouping.rehearsed.model)
+    lead, best = scores[:, :-1].max(1) - scores[:, -1], known_label(0) - scores[:, :-1].argmax(1)
+    false = named & ~right
+    bound = np.sort(np.append(lead[best != truth], np.inf))[::-1][int(false.sum())]
+    return {
+        "right": float(right_lines(truth, grouping.labels).mean()),
+        "right by place": float(right_lines(truth, placed.labels).mean()),
+        "naming": asdict(grouping.rehearsed.naming),
+        "known named": float((named & right).sum() / known.sum()),
+        "false names": float(false.sum() / len(truth)),
+        "known named by assign": float(((lead > bound) & (best == truth)).sum() / known.sum()),
+    }
 
 
 def main(parser: Parser) -> None:
@@ -124,8 +95,10 @@ def main(parser: Parser) -> None:
                 for seed in range(FIRST_DRAW, FIRST_DRAW + options.draws)
             ]
             figures[Path(name).stem.removeprefix("folder:").removeprefix("features:")] = rows
-            means = {key: np.mean([row[key] for row in rows]) for key in rows[0] if key != "chosen"}
-            print(name, *(f"{key} {100 * value:.1f}" for key, value in means.items()), flush=True)
+            means = {key: np.mean([row[key] for row in rows]) for key in rows[0] if key != "naming"}
+            others = sum(row["naming"]["own"] > 0 for row in rows)
+            shares = (f"{key} {100 * value:.1f}" for key, value in means.items())
+            print(f"{name}: {others} of {len(rows)} draws not by place;", *shares, flush=True)
     write_json(options.out, figures)
 
 

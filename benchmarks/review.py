@@ -3,8 +3,8 @@
     python benchmarks/review.py [--only answers,gestures] [--draws 10] [--flowers FOLDER] [--out FILE.json]
 
 answers   50 CIFAR-100 photos of 10 novel classes, 20 other classes x 30 known: ACC of the groups after 0, 10, 20 and 30
-          answers to the questions that pay most; and how many of 30 were expected to correct a fifth of a photo or more,
-          as those do that the page shows. The person compares a photo with what stands for groups.
+          answers to the questions that pay most; and how many of 30 were expected to correct a fifth of a photo or
+          more, as those do that the page shows. The person compares a photo with what stands for groups.
 gestures  a mixed pool of photos in FOLDER (one subfolder a class): 10 novel classes x 10, 50 photos of 20 known
           classes, 10 one-offs. The person takes wrong photos out of groups and known classes, names each group that is
           of one class for the most part, takes what is rightly offered, and says "all right" to the known classes. A

@@ -21,6 +21,7 @@ from medi.grouping.judged import Judged
 from medi.grouping.kinship import Kinship
 from medi.grouping.lines import group_means
 from medi.grouping.moves import Places, improve
+from medi.grouping.naming import Naming
 from medi.grouping.numbers import NumberError
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.recognition import Recognition
@@ -97,7 +98,8 @@ class PosteriorGrouping(Grouping):
         np.maximum.at(copies, unit[unit >= 0], self.copies[unit >= 0])
         units = Units(unit_means(self.points, unit), copies, sizes, apart)
         ask = replace(self.ask, only_novel=self.ask.only_novel or not len(known))
-        return group_units(units, known, rehearsed.model, ask, rehearsed.odds, rehearsed.error)
+        found = group_units(units, known, rehearsed.model, ask, rehearsed.odds, rehearsed.error)
+        return replace(found, labels=rehearsed.naming(found, units.points, units.copies))
 
     def relabelled(self, labels: Ints) -> Self:
         """The same with other groups (n,): how sure each line is follows from them."""
@@ -230,6 +232,7 @@ class PosteriorGrouping(Grouping):
             "purity": asdict(rehearsed.purity),
             "elsewhere": asdict(rehearsed.elsewhere),
             "kinship": asdict(rehearsed.kinship),
+            "naming": asdict(rehearsed.naming),
             "odds": asdict(rehearsed.odds),
             **asdict(rehearsed.error),
             **{name: getattr(rehearsed, name) for name in ("shrink", "calibrated")},
@@ -259,6 +262,7 @@ class PosteriorGrouping(Grouping):
             purity=Purity(**facts["purity"]),
             elsewhere=Elsewhere(tuple(facts["elsewhere"]["weights"])),
             kinship=Kinship(tuple(facts["kinship"]["weights"]), facts["kinship"]["most"]),
+            naming=Naming(**facts["naming"]),
             odds=Odds(**facts["odds"]),
             error=NumberError(facts["shift"], facts["spread"]),
             **{name: facts[name] for name in ("shrink", "calibrated")},

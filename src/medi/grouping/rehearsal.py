@@ -25,6 +25,7 @@ from medi.grouping.judged import Judged
 from medi.grouping.kinship import UNTESTED_KIN, Kinship, fit_kinship
 from medi.grouping.lines import group_means, matched, right_lines, right_places
 from medi.grouping.moves import Places, place_of
+from medi.grouping.naming import BY_PLACE, Naming, choose_naming
 from medi.grouping.numbers import EXACT, NumberError, interval, median
 from medi.grouping.partition import Partition, repartition
 from medi.grouping.posterior import Posterior
@@ -70,6 +71,7 @@ class Rehearsed:
         purity: How probable it is that a group is pure.
         elsewhere: Where an item may be if its line is wrong.
         kinship: How probable it is that two groups are of one class.
+        naming: How known items are named.
         right: Share of items put right, and its standard error over splits; NaN where that is not known.
     """
 
@@ -83,6 +85,7 @@ class Rehearsed:
     purity: Purity = NO_REHEARSAL
     elsewhere: Elsewhere = USUAL_ELSEWHERE
     kinship: Kinship = UNTESTED_KIN
+    naming: Naming = BY_PLACE
     right: tuple[float, float] = (float("nan"), float("nan"))
 
 
@@ -98,10 +101,15 @@ def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition
     model = ClassModel(min(share * scale, 0.98), dimensions)
     bags = [draw_bag(stages[number % len(stages)], items, shrink, ask, generator) for number in range(BAGS)]
     if ask.only_novel:
-        odds, found = USUAL_ODDS, _grouped(bags, model, ask, USUAL_ODDS)
+        naming, odds, found = BY_PLACE, USUAL_ODDS, _grouped(bags, model, ask, USUAL_ODDS)
     else:
         classes = len(np.unique(stages[0].labels)) + len(stages[0].anchors)
         odds, found = _best_odds(bags, model, ask, HELD / classes)
+        naming = choose_naming(bags, found)
+        found = [
+            replace(grouped, labels=naming(grouped, bag.points, np.ones(len(bag.points), np.int64)))
+            for bag, grouped in zip(bags, found, strict=True)
+        ]
     error = _number_error(found, bags, ask, min(len(stages), len(bags))) if ask.k is None else EXACT
     if partition is not None:
         found = [
@@ -122,7 +130,7 @@ def rehearse(stages: Sequence[Stage], items: int, ask: Ask, seed: int, partition
     right = _share_right([bag.right for bag in lines], len(stages))
     purity = _purity(bags, found, sure)
     kinship = _kinship(bags, found, judged)
-    return Rehearsed(model, error, trust, recognition, True, shrink, odds, purity, elsewhere, kinship, right)
+    return Rehearsed(model, error, trust, recognition, True, shrink, odds, purity, elsewhere, kinship, naming, right)
 
 
 def _lines(judged: Judged, truth: Ints, fair: NDArray[np.bool_]) -> RehearsedLines:

@@ -47,6 +47,7 @@ GROUPING_RULE = _object(
     recognition=_RECOGNITION,
     purity=_object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
     odds=_object(known=_ODDS, alone=_ODDS),
+    naming=_object(own=_SHARE, lead=_ODDS),
     elsewhere=_object(weights=_WEIGHTS | {"maxItems": 3}),
     kinship=_object(weights=_WEIGHTS | {"maxItems": 3}, most=_SHARE),
     shift=_number(-1e3, 1e3),
