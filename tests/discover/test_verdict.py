@@ -124,7 +124,7 @@ def test_reasons_call_items_what_they_are_and_are_silent_on_what_is_expected_whe
         (0.7, 0.95, 0.05, "uncertain"),
         (0.6, 0.2, 0.05, "mixed"),
         (0.9, 0.2, 0.05, "uncertain"),  # one stray among many
-        (0.9, 0.95, 0.4, "may be one"),
+        (0.9, 0.95, 0.25, "may be one"),
     ],
 )
 def test_a_group_has_a_verdict_of_its_own(confidence, pure, sibling, verdict):

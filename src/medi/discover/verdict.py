@@ -37,7 +37,7 @@ PURE, MIXED_BELOW = 0.85, 0.5
 """Probability that all its items are of one class from which a group is tight, and below which it is mixed."""
 SURE_LINES = 0.75
 """Mean confidence of its lines that a tight group has at least, and a mixed one has not."""
-MAY_BE_ONE = 1 / 3
+MAY_BE_ONE = 0.2
 """That it and another group are one class is at least half as probable as that they are not."""
 
 

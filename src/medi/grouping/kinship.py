@@ -15,7 +15,7 @@ from medi.grouping.trust import SURE, log_odds, logistic
 
 COMPARED = 10
 """Most items of a group that are compared with those of another."""
-USUAL_KINSHIP, KINSHIP_HELD = (0.3, -1.4, -0.65), (8.0, 4.0, 2.0)
+USUAL_KINSHIP, KINSHIP_HELD = (0.3, -1.4, -0.65), (30.0, 20.0, 10.0)
 """Usual weights, which known classes of four sets suggested, and how strongly they are held to."""
 LEAST = 1e-3
 """Probabilities nearer to 0 or 1 count as this near."""
