@@ -38,7 +38,7 @@ PURE, MIXED_BELOW = 0.85, 0.5
 SURE_LINES = 0.75
 """Mean confidence of its lines that a tight group has at least, and a mixed one has not."""
 MAY_BE_ONE = 0.2
-"""That it and another group are one class is at least half as probable as that they are not."""
+"""Probability that it and another group are one class from which that is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
