@@ -47,6 +47,12 @@ ROWS = [
 ]
 
 
+def test_the_page_names_how_sure_an_answer_had_to_be():
+    for sure in (0.0, 0.8):
+        made = render_assigned(lambda: iter(ROWS), lambda paths: [b""] * len(paths), (), calibrated=True, sure=sure)
+        assert (re.search("less than 80\\s%", made) is not None) == (sure > 0)
+
+
 def test_pictures_come_by_answer_the_sure_ones_first_and_the_doubtful_with_their_second_guess():
     outline = page(ROWS, skipped=[Skipped("bad.jpg", "not an image")])
     assert outline.faults == []

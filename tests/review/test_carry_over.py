@@ -68,6 +68,19 @@ def test_what_was_said_holds_among_other_numbers(tmp_path):
     assert where(again, "000.jpg")["name"] is None
 
 
+def test_photos_that_were_called_the_same_are_in_one_group_again(tmp_path):
+    review = made_up_review(tmp_path, toy_pool(), learning=False)
+    act(review, "answer", a=0, b=6, same=True)  # of two groups
+    act(review, "answer", a=17, b=18, same=True)  # both on their own
+    labels = {
+        path: (0 if item < 6 else 1 if item < 15 else None) for item, path in enumerate(review.folder.start.paths)
+    }
+    again = discover_again(review, labels)
+    assert where(again, "000.jpg") == where(again, "006.jpg") is not None
+    assert where(again, "017.jpg") == where(again, "018.jpg") is not None
+    assert where(again, "001.jpg") is not None
+
+
 def test_named_groups_that_fell_together_are_kept_apart(tmp_path):
     review = made_up_review(tmp_path, toy_pool(), learning=False)
     for group, name in ((0, "aster"), (1, "borage"), (2, "celosia")):

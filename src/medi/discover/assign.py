@@ -35,7 +35,8 @@ MEANING = {
     "none": "how probable it is that it belongs to none; the second guess is what it is nearest to",
 }
 RenderPage = Callable[..., str]
-"""Makes a page of the rows of the table, thumbnails by path, skipped files, and whether answers are calibrated."""
+"""Makes a page of the rows of the table, thumbnails by path, skipped files, whether answers are calibrated, and how
+sure they had to be."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,11 @@ def run_assign(arguments: AssignArguments, render: RenderPage, reporter: Reporte
     if page is not None:
         remove_leftovers(page.parent, escape(page.name))
         html = render(
-            partial(read_csv, out), partial(make_thumbnails, images), skipped, calibrated=recogniser.calibrated
+            partial(read_csv, out),
+            partial(make_thumbnails, images),
+            skipped,
+            calibrated=recogniser.calibrated,
+            sure=arguments.sure,
         )
         write_atomically(page, html.encode(errors="replace"))
     if together:

@@ -72,9 +72,11 @@ def render_assigned(
     skipped: Sequence[Skipped],
     *,
     calibrated: bool,
+    sure: float = 0.0,
 ) -> str:
     """Write the page; memory holds no more lines than it shows, and a few.
 
+    `sure` is how probable an answer had to be.
     The table is read twice; thumbnails are asked for once, of the paths that are shown.
     """
     found: dict[tuple[str, str], Section] = {}
@@ -99,6 +101,7 @@ def render_assigned(
     pictures = sum(sizes.values())
     return fill(
         "assigned.html.j2",
+        asked=sure,
         calibrated=calibrated,
         counted=counted,
         covers=len(sections) <= MOST_COVERS,

@@ -6,13 +6,13 @@ Photos are known again by their path. What was said becomes one line of the new 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from medi.discover.run import Carry
-from medi.review.constraints import detached
+from medi.review.constraints import bundles, detached
 from medi.review.discovery_folder import Start, read_clusters, read_folder
 from medi.review.draft import Draft
 from medi.review.history import History, numbered
@@ -68,6 +68,7 @@ def carried(old: ReviewState, before: Start, now: Start) -> dict[str, Any] | Non
     for item in held:
         if old.confidence[item] == 1:
             draft.confidence[to[item]] = 1.0
+    _unite(draft)
     for group in draft.members:
         draft.expel(group)
     draft.names = names
@@ -95,3 +96,16 @@ def _place_groups(draft: Draft, old: ReviewState, to: Mapping[int, int], held: s
         if group in old.names:
             names[place] = old.names[group]
     return names
+
+
+def _unite(draft: Draft) -> None:
+    """Put photos that were said to be the same into the group of the one that is most settled."""
+    same: dict[int, list[int]] = defaultdict(list)
+    for item, root in bundles(draft.words).items():
+        same[root].append(item)
+    for items in same.values():
+        places = {draft.groups[item] for item in items}
+        if len(items) > 1 and (len(places) > 1 or -1 in places) and not draft.settled.intersection(items):
+            group = draft.groups[draft.anchor(items)]
+            group = draft.new_group() if group < 0 else group
+            draft.place([item for item in items if draft.groups[item] != group], group)
