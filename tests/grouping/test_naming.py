@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from groupings import problem
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from medi.grouping.bags import Bag
@@ -34,6 +34,7 @@ def any_labels(seed: int, *, singles: bool) -> np.ndarray:
 @given(st.integers(0, 99), st.booleans(), st.floats(0, 1), st.floats(-5, 5))
 @settings(max_examples=40, deadline=None)
 def test_a_name_is_given_where_a_class_is_far_enough_ahead_and_groups_never_run_empty(seed, singles, own, lead):
+    assume(Naming(own, lead) != BY_PLACE)
     labels = any_labels(seed, singles=singles)
     found, points = grouped(labels, singles=singles, seed=seed)
     named = Naming(own, lead)(found, points, ONCE)

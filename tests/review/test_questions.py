@@ -15,12 +15,12 @@ from medi.review.constraints import Word
 from medi.review.discovery_folder import read_folder
 from medi.review.draft import Draft
 from medi.review.offers import offers
-from medi.review.places import View
-from medi.review.questions import CHOICES, CLASS_FROM, questions
+from medi.review.places import View, confidences, place_chances
+from medi.review.questions import CHOICES, questions
 from medi.review.regrouping import adopt
 from medi.review.session import Review
 from medi.review.state import Offer, Question, ReviewState
-from medi.review.togetherness import belonging, near_groups
+from medi.review.togetherness import near_groups
 
 TWO = [0, 0, 0, 0, 1, 1, 1, 1, 2]
 NAMES = ("rose", "tulip", "daisy")
@@ -128,11 +128,11 @@ def test_a_question_says_of_a_photo_what_its_card_and_the_list_of_places_say(cas
         )
         offered, out = {name for _, name in one.known}, {name for item, name in draft.refused if item == one.a}
         assert not offered & out
+        assert places == [pytest.approx(chance, abs=1e-4) for chance in one.chances]
+        groups_left = [one_of for one_of in places[:-1] if one_of not in [places[rank] for rank, _ in one.known]]
         for name in set(NAMES) - offered - out:
             chance = view.known[one.a, NAMES.index(name)]
-            assert (
-                chance < CLASS_FROM or len(offered) == CHOICES - 1 or (len(places) == CHOICES and chance <= places[-1])
-            )
+            assert chance == 0 or (len(places) == CHOICES and (chance <= places[-1] + 1e-9 or not groups_left))
 
 
 @given(said())
@@ -203,10 +203,27 @@ def test_nothing_is_asked_about_settled_photos_or_what_follows_from_what_was_sai
         assert one.worth > 0
 
 
-def test_belonging_is_the_share_of_others_that_are_together():
-    samples = np.array([[0, 0, 1, 2], [0, 0, 0, 2]])
-    assert belonging(samples, np.array([0, 0, 0, -1])).tolist() == [0.75, 0.75, 0.5, 0.0]
-    assert belonging(samples, np.array([0, 1, 2, 3])).tolist() == [1.0] * 4
+def test_what_a_person_denied_is_impossible_and_the_rest_as_much_more_probable():
+    draft = drafted(TWO, Word(False, 3, 4, "answer"))
+    draft.refused.add((3, "rose"))
+    chances = np.tile([0.4, 0.2, 0.1, 0.2, 0.0, 0.1, 0.0], (9, 1))
+    found = told(TWO, names=NAMES, chances=chances)
+    every, own = place_chances(draft, found, {0: 0, 1: 1, 2: 2})
+    assert own.tolist() == TWO
+    assert every[3] == pytest.approx(np.array([0.4, 0, 0.1, 0, 0, 0.1, 0, 0]) / 0.6)
+    assert every[0] == pytest.approx([*chances[0], 0.0]), "nothing was denied of it"
+    assert confidences(draft, found, {0: 0, 1: 1, 2: 2})[3] == pytest.approx(0.4 / 0.6)
+
+
+@given(said())
+def test_how_sure_a_card_is_follows_from_what_the_engine_says_of_its_place_and_of_likelier_ones(case):
+    draft, found, shown = case
+    every, own = place_chances(draft, found, shown)
+    for row, place, sure in zip(every, own, confidences(draft, found, shown), strict=True):
+        mine, others = row[place], np.sort(np.delete(row, place))[::-1]
+        means = [(mine + others[:count].sum()) / (count + 1) for count in range(len(others) + 1)]
+        assert sure == pytest.approx(max(means))
+        assert sure >= mine
 
 
 def test_groups_keep_their_numbers_whatever_the_labels_are():
@@ -236,7 +253,7 @@ def test_a_new_group_gets_the_next_number_but_what_the_action_was_about_stays_as
     st.lists(st.integers(0, 3), min_size=8, max_size=8),
     st.lists(st.integers(-1, 4), min_size=8, max_size=8),
     st.sets(st.integers(0, 7)),
-    st.floats(0, 1),
+    st.floats(0, 0.99),
 )
 def test_claimed_photos_never_move_and_nothing_is_put_beside_them(groups, labels, claimed, sure):
     draft = drafted(groups)

@@ -337,6 +337,7 @@ STATES = st.builds(
             *(ITEM, ITEM, st.floats(0, 1), st.just("which"), st.floats(0, 9)),
             items=st.lists(ITEM, max_size=2),
             known=st.lists(st.tuples(ITEM, TEXT).map(list), max_size=2),
+            chances=st.lists(st.floats(0, 1), max_size=3),
         ),
         max_size=3,
     ),

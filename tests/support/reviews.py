@@ -59,6 +59,10 @@ class ToyPool:
     def __len__(self) -> int:
         return len(self.points)
 
+    @property
+    def certain(self) -> dict[int, str]:
+        return {}
+
     def standing(self) -> Regrouped:
         return self.regroup(Links())
 

@@ -81,7 +81,7 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
         yield Group(
             items=int(sizes[g]),
             confidence=confidence,
-            together=float(pure[g] + (1 - pure[g]) * grouping.between[g, g]),
+            together=_together(float(pure[g]), float(grouping.between[g, g]), len(mine)),
             pure=float(pure[g]),
             verdict=group_verdict(confidence, float(pure[g]), probability, calibrated=certain),
             sibling=int(others.argmax()) if k > 1 else None,
@@ -89,3 +89,11 @@ def _groups(grouping: Grouping, sizes: Ints, lines: list[int], names: tuple[str,
             medoid=lines[medoid],
             neighbours=tuple(names[i] for i in closest),
         )
+
+
+def _together(pure: float, inside: float, items: int) -> float:
+    """Probability that two items of a group, drawn at random, are of one class.
+
+    A group that is not pure has at least one stray, so that of its pairs 2 / items are of two classes.
+    """
+    return pure + (1 - pure) * min(inside, 1 - 2 / items) if items > 1 else 1.0

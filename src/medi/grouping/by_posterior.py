@@ -18,7 +18,7 @@ from medi.grouping.constraints import Constraints, components
 from medi.grouping.elsewhere import Elsewhere
 from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, certain, known_label, place_numbers
 from medi.grouping.judged import Judged
-from medi.grouping.kinship import Kinship
+from medi.grouping.kinship import Kinship, kin_of
 from medi.grouping.lines import group_means
 from medi.grouping.moves import Places, improve
 from medi.grouping.naming import Naming
@@ -127,8 +127,8 @@ class PosteriorGrouping(Grouping):
 
     @property
     def kin(self) -> Floats:
-        """By what rehearsals found of two groups."""
-        return self.rehearsed.kinship(self.between, np.bincount(self.labels[self.labels >= 0], minlength=self.k))
+        """By what rehearsals found of two groups; of a group of one item, by where that item may be."""
+        return kin_of(self.labels, self.rehearsed.kinship, self.between, self.chances)
 
     def _judged(self, draws: int) -> Self:
         """With the probability of every place of each point."""

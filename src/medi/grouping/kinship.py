@@ -80,3 +80,24 @@ def pairs_between(labels: Ints, pairs: Callable[[Ints], Floats]) -> Floats:
     itself = np.diag(sizes)
     count = sizes[:, None] * sizes - itself
     return np.where(count > 0, (total - itself) / np.maximum(count, 1), 1.0)
+
+
+def kin_of(labels: Ints, kinship: Kinship, between: Floats, chances: Floats) -> Floats:
+    """Probability (k, k) that two groups of labels (n,) are of one class.
+
+    That a group of one item is of the class of another group is as probable as that place is for the item.
+
+    >>> labels, between = np.array([0, 0, 1]), np.array([[0.9, 0.5], [0.5, 1.0]])
+    >>> chances = np.array([[0.9, 0.1, 0.0], [0.9, 0.1, 0.0], [0.3, 0.6, 0.1]])  # of both groups, and alone
+    >>> kin_of(labels, Kinship(), between, chances)
+    array([[1. , 0.3],
+           [0.3, 1. ]])
+    """
+    sizes = np.bincount(labels[labels >= 0], minlength=len(between))
+    single, places = sizes == 1, np.zeros_like(between)
+    for group in np.flatnonzero(single):
+        places[group] = chances[np.flatnonzero(labels == group)[0], : len(sizes)]
+    said = single[:, None].astype(np.float64) + single
+    found = np.where(said > 0, (places + places.T) / np.maximum(said, 1), kinship(between, sizes))
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)

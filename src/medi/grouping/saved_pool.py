@@ -122,6 +122,13 @@ class SavedPool:
         """Lines."""
         return len(self.place)
 
+    @property
+    def certain(self) -> dict[int, str]:
+        """The known class of each line that is a copy of a labelled item."""
+        labels, sure = self.grouping.labels[self.place], self.grouping.confidence[self.place]
+        copies = np.flatnonzero((labels <= known_label(0)) & (sure == 1))
+        return {int(line): self.names[known_label(0) - labels[line]] for line in copies}
+
     def positions(self) -> Floats:
         """(m, 2) places of lines on the map."""
         return self.on_map

@@ -54,6 +54,7 @@ class Strip:
     shown: tuple[Picture, ...]  # those of its pictures that the page has room for
     verdict: str = ""  # in plain words, up to the name of the sibling; empty where it is no group
     tone: str = ""  # the verdict as one word, for the style
+    sibling_chance: str = ""  # how probable that is, in words
     sibling: int | None = None  # the group that it may be one with, where the verdict says so
     neighbours: tuple[str, ...] = ()  # its most similar known classes, by name
 
@@ -92,6 +93,7 @@ def strips(discovery: Discovery, paths: Sequence[str], thumbnails: ThumbnailSour
     classes = sorted(of_class)
     everything = [sorted(numbers, key=order) for numbers in (*members, *(of_class[name] for name in classes), alone)]
     shown_of = [ends(numbers, most) for numbers, most in zip(everything, room(list(map(len, everything))), strict=True)]
+    calibrated = discovery.diagnosis.calibrated
     wanted = sorted(i for shown in shown_of for i in shown)
     jpegs = dict(zip(wanted, thumbnails(wanted), strict=True))
 
@@ -117,7 +119,8 @@ def strips(discovery: Discovery, paths: Sequence[str], thumbnails: ThumbnailSour
             confidence=mean,
             doubtful=doubtful,
             shown=tuple(pictures),
-            verdict=words.group_verdict(group) if group else "",
+            verdict=words.group_verdict(group, calibrated=calibrated) if group else "",
+            sibling_chance=words.sibling_chance(group, calibrated=calibrated) if group else "",
             tone=words.tone(group) if group else "",
             sibling=group.sibling if group and group.verdict == "may be one" else None,
             neighbours=group.neighbours if group else (),

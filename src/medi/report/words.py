@@ -41,16 +41,22 @@ def doubtful(discovery: Discovery) -> str:
     return f"{marked:,} of {pictures:,} {are} marked as doubtful; some of the others may be wrong too."
 
 
-def group_verdict(group: Group) -> str:
-    """A group's verdict; the name of its sibling is left to the page, which makes it a link."""
+def group_verdict(group: Group, *, calibrated: bool) -> str:
+    """A group's verdict, with what decides it; the name of its sibling is left to the page, which makes it a link."""
     if tone(group) == "single":
         return "Uncertain: a single picture"
+    one_kind = f" ({probability(group.pure)} likely to be all one kind)" if calibrated else ""
     return {
-        "tight": "Tight: very probably one kind of thing",
-        "uncertain": "Uncertain: some of these may belong elsewhere",
-        "mixed": "Mixed: probably two things in one",
+        "tight": f"Tight: very probably one kind of thing{one_kind}",
+        "uncertain": f"Uncertain: some of these may belong elsewhere{one_kind}",
+        "mixed": f"Mixed: probably two things in one{one_kind}",
         "may be one": "May be one with",
     }[group.verdict]
+
+
+def sibling_chance(group: Group, *, calibrated: bool) -> str:
+    """How probable it is that a group and its sibling are one."""
+    return f" ({probability(group.sibling_probability)} likely)" if calibrated else ""
 
 
 def tone(group: Group) -> str:

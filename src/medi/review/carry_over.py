@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medi.discover.run import Carry
+from medi.grouping.engine import GUESS
 from medi.review.constraints import bundles, detached
 from medi.review.discovery_folder import Start, read_clusters, read_folder
 from medi.review.draft import Draft
@@ -65,6 +66,7 @@ def carried(old: ReviewState, before: Start, now: Start) -> dict[str, Any] | Non
     for item, name in draft.refused:
         if draft.known[item] == name and item not in draft.marked:
             draft.known[item] = ""
+            draft.confidence[item] = round(min(GUESS, 1 - draft.confidence[item]), 4)  # that it is not is certain
     for item in held:
         if old.confidence[item] == 1:
             draft.confidence[to[item]] = 1.0

@@ -6,13 +6,14 @@ All figures of a page come from here or from the confidence of a line, so that n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medi.core.arrays import Floats, Ints
+from medi.review.constraints import bundles, kept_apart
 from medi.review.state import ReviewState
 
 if TYPE_CHECKING:
@@ -50,26 +51,78 @@ class View:
             found: What the engine says.
             shown: The group that each label of `found` is shown as. Of other groups nothing is known.
         """
-        k, column = max(found.labels, default=-1) + 1, {group: place for place, group in enumerate(state.members)}
-        every = np.zeros((len(state.groups), len(column) + found.chances.shape[1] - k - 1))
-        every[:, len(column) :] = found.chances[:, k:-1]
-        label_of = {column[group]: label for label, group in shown.items() if group in column and 0 <= label < k}
-        there, labels = [*label_of], [*label_of.values()]
-        every[:, there] = found.chances[:, labels]
-        pure, kin = np.ones(len(column)), np.zeros((len(column), len(column)))
-        pure[there], kin[np.ix_(there, there)] = found.pure[labels], found.kin[np.ix_(labels, labels)]
+        every, own = place_chances(state, found, shown)
         held, confidence = state.held, state.confidence
         sure = np.array([1.0 if item in held else confidence[item] for item in range(len(every))])
-        own = np.array([column.get(group, -1) for group in state.groups], dtype=np.int64)
-        for item, name in enumerate(state.known):
-            if name in found.names:
-                own[item] = len(column) + found.names.index(name)
-        inside = np.flatnonzero(own >= 0)
-        every[inside, own[inside]] = 0.0
+        lines, members = np.arange(len(every)), list(state.members)
+        every[lines, own] = 0.0
         left = np.minimum(1.0, (1 - sure) / np.maximum(every.sum(1), 1e-12))
         every = np.minimum(every * left[:, None], sure[:, None])
-        every[inside, own[inside]] = sure[inside]
-        return cls(thinned(found.samples), every[:, : len(column)], every[:, len(column) :], found.names, pure, kin)
+        every[lines, own] = sure
+        label_of = {place: label for label, place in _columns(state, found, shown)}
+        there, labels = [*label_of], [*label_of.values()]
+        pure, kin = np.ones(len(members)), np.zeros((len(members), len(members)))
+        pure[there], kin[np.ix_(there, there)] = found.pure[labels], found.kin[np.ix_(labels, labels)]
+        groups, known = every[:, : len(members)], every[:, len(members) : len(members) + len(found.names)]
+        return cls(thinned(found.samples), groups, known, found.names, pure, kin)
+
+
+def confidences(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) -> Floats:
+    """(n,) how probable the place is that each item is shown in.
+
+    Where others seem likelier, it and they get their mean: those are the nearest probabilities of which none is larger.
+    """
+    every, own = place_chances(state, found, shown)
+    lines = np.arange(len(every))
+    mine = every[lines, own].copy()
+    every[lines, own] = 0.0
+    summed = np.cumsum(np.sort(every, axis=1)[:, ::-1], axis=1) + mine[:, None]
+    return np.asarray(np.maximum(mine, (summed / np.arange(2, every.shape[1] + 2)).max(1, initial=0.0)))
+
+
+def place_chances(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) -> tuple[Floats, Ints]:
+    """What the engine says of every place (n, groups shown + classes + 2), and where each item is shown (n,).
+
+    The places after the classes are alone, and a class that the engine does not know. What a person said that an item
+    is not is left out, and the rest as much more probable.
+    """
+    groups, names, k = list(state.members), found.names, max(found.labels, default=-1) + 1
+    every = np.zeros((len(state.groups), len(groups) + len(names) + 2))
+    every[:, len(groups) : -1] = found.chances[:, k:]
+    for label, place in _columns(state, found, shown):
+        every[:, place] = found.chances[:, label]
+    of, members = bundles(state.words), state.members
+    denied = np.zeros(every.shape, dtype=bool)
+    for ends in kept_apart(state.words, of):
+        sides = [[item for item in range(len(every)) if of[item] == root] for root in ends]
+        for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
+            there = {state.groups[item] for item in other} & members.keys()
+            denied[np.ix_(one, [groups.index(group) for group in there])] = True
+    for item, name in state.refused:
+        if name in names:
+            denied[item, len(groups) + names.index(name)] = True
+    own = np.array([_own(state, item, groups, names) for item in range(len(every))], dtype=np.int64)
+    denied[np.arange(len(every)), own] = False
+    left = 1 - np.where(denied, every, 0.0).sum(1, keepdims=True)
+    every[denied] = 0.0
+    return np.minimum(every / np.maximum(left, 1e-12), 1.0), own
+
+
+def _columns(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Labels of groups of `found` with the places of the groups that they are shown as."""
+    column = {group: place for place, group in enumerate(state.members)}
+    labels = range(max(found.labels, default=-1) + 1)
+    return [(label, column[shown[label]]) for label in labels if shown.get(label) in column]
+
+
+def _own(state: ReviewState, item: int, groups: Sequence[int], names: Sequence[str]) -> int:
+    """The place that an item is shown in."""
+    if state.groups[item] >= 0:
+        return groups.index(state.groups[item])
+    if not state.known[item]:
+        return len(groups) + len(names)
+    known = state.known[item]
+    return len(groups) + (names.index(known) if known in names else len(names) + 1)
 
 
 def thinned(samples: Ints) -> Ints:

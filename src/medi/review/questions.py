@@ -26,8 +26,6 @@ MOST = 12
 """Questions kept: the first is asked, the others wait in case it is skipped."""
 CHOICES = 3
 """Groups and known classes that a photo is compared with; a group is always among them."""
-CLASS_FROM = 0.1
-"""Probability from which on a known class is among them."""
 MOST_SPLIT = 24
 """Groups that are divided in search of a half that is another kind."""
 
@@ -77,9 +75,12 @@ class _Asking:
             if item in self.held or item in self.stands or self.state.known[item]:
                 continue
             near = enumerate(self.view.groups[item].tolist())
+            if here >= 0 and not self.open(item, self.stands[groups.index(here)]):
+                continue  # it was said to belong where it is
             found = [(chance, place, "") for place, chance in near if self.open(item, self.stands[place])]
-            found += self._classes(item)
-            places = sorted(found, key=lambda one: -one[0])[:CHOICES]
+            places = sorted(found + self._classes(item), key=lambda one: -one[0])[:CHOICES]
+            if found and all(name for *_, name in places):
+                places = [*places[: CHOICES - 1], max(found, key=lambda one: one[0])]
             others = (shown[place] for _, place, name in places if not name)
             other = next((other for other in others if other not in (-1, item) and self.open(item, other)), None)
             if other is not None:
@@ -87,6 +88,7 @@ class _Asking:
                 yield _question("which", item, other, places[0][0], elsewhere)._replace(
                     items=[self.stands[place] for _, place, name in places if not name],
                     known=[[rank, name] for rank, (_, _, name) in enumerate(places) if name],
+                    chances=[round(chance, 4) for chance, *_ in places],
                 )
 
     def _classes(self, item: int) -> list[tuple[float, int, str]]:
@@ -94,9 +96,9 @@ class _Asking:
         likely = [
             (chance, -1, name)
             for name, chance in zip(self.view.names, self.view.known[item].tolist(), strict=True)
-            if chance >= CLASS_FROM and (item, name) not in self.state.refused
+            if chance > 0 and (item, name) not in self.state.refused
         ]
-        return sorted(likely, key=lambda one: -one[0])[: CHOICES - 1]
+        return sorted(likely, key=lambda one: -one[0])[:CHOICES]
 
     def _unsettled(self) -> list[int]:
         """An item of each group that nobody has settled, if possible what stands for it; -1 where there is none."""
@@ -132,7 +134,7 @@ class _Asking:
 
 
 def _question(kind: str, a: int, b: int, chance: float, worth: float) -> Question:
-    return Question(a, b, round(chance, 4), kind, round(worth, 4), [], [])
+    return Question(a, b, round(chance, 4), kind, round(worth, 4), [], [], [])
 
 
 def medoid(samples: Ints, members: Ints) -> int:

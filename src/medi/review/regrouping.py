@@ -22,8 +22,7 @@ from medi.grouping.constraints import Links
 from medi.review.constraints import WHOLESALE, Word, bundles
 from medi.review.draft import Draft
 from medi.review.offers import offers
-from medi.review.places import View, thinned
-from medi.review.togetherness import belonging
+from medi.review.places import View, confidences, thinned
 
 if TYPE_CHECKING:
     from medi.grouping.saved_pool import Regrouped, SavedPool
@@ -66,8 +65,9 @@ def _found(draft: Draft, pool: SavedPool) -> Regrouped:
     links, names = draft.links(), set(pool.names)
     if links == Links():
         return pool.standing()
+    copies = {item: name for item, name in pool.certain.items() if draft.known[item] == name}
     known = {item: name for item, name in links.known.items() if name in names}
-    links = replace(links, known=known, aside=links.aside | (links.known.keys() - known.keys()))
+    links = replace(links, known=copies | known, aside=links.aside | (links.known.keys() - known.keys()))
     return pool.regroup(links, np.array(draft.groups, dtype=np.int64))
 
 
@@ -94,7 +94,6 @@ def adopt(draft: Draft, found: Regrouped) -> None:
     number = recognise(draft, found.labels)
     shown, wanted = np.array(draft.groups), np.array([number.get(label, -1) for label in found.labels])
     samples = thinned(found.samples)
-    now = belonging(samples, shown)
     apart: dict[int, set[int]] = defaultdict(set)
     for word in draft.words:
         if not word.same:
@@ -104,8 +103,6 @@ def adopt(draft: Draft, found: Regrouped) -> None:
     for item in range(len(shown)):
         if item not in placed:
             units[of[item]].append(item)
-        elif item not in draft.claimed and draft.confidence[item] < 1 and wanted[item] == shown[item]:
-            draft.confidence[item] = _rounded(found.confidence[item])
     for unit in units.values():
         first = unit[0]
         kind, sure, name = found.kinds[first], found.confidence[first], found.known[first]
@@ -115,21 +112,19 @@ def adopt(draft: Draft, found: Regrouped) -> None:
             place = -1, name
         elif kind == "alone" and (here >= 0 or draft.known[first]):
             moves, place = not is_doubtful(sure) and len(unit) == 1, (-1, "")
-        elif kind == "novel" and there != here and there in owned:
-            moves, place = False, (here, "")
-            sure = 1 - _tie(samples, unit, wanted == there) if here < 0 else sure
-            now[unit] = 1 if here < 0 else now[unit]
-        elif kind == "novel" and there != here:
+        elif kind == "novel" and there != here and there not in owned:
             gain = _tie(samples, unit, wanted == there) - _tie(samples, unit, shown == here)
             moves, place = here < 0 or gain >= CLEARLY, (there, "")
             moves = moves and not any(draft.groups[other] == there for item in unit for other in apart[item])
         else:
-            moves, place = kind != "known", (draft.groups[first], draft.known[first])
-        for item in unit:
-            if moves:
-                draft.groups[item], draft.known[item] = place
-            draft.confidence[item] = _rounded(sure if moves else min(now[item], sure))
+            moves, place = False, (here, draft.known[first])
+        for item in unit if moves else ():
+            draft.groups[item], draft.known[item] = place
     _number_new(draft)
+    held = draft.held
+    for item, sure in enumerate(confidences(draft, found, recognise(draft, found.labels))):
+        if item not in held:
+            draft.confidence[item] = _rounded(sure)
 
 
 def _placed(draft: Draft) -> set[int]:
@@ -175,5 +170,5 @@ def _number_new(draft: Draft) -> None:
 
 
 def _rounded(value: float) -> float:
-    """Two digits: more would be noise, and journals full of it; only a person is entirely sure."""
-    return round(min(0.99, max(0.0, float(value))), 2)
+    """Two digits: more would be noise, and journals full of it; entirely sure are only copies of labelled photos."""
+    return round(float(value), 2) if value >= 1 else round(min(0.99, max(0.0, float(value))), 2)

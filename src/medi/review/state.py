@@ -29,6 +29,7 @@ class Question(NamedTuple):
         worth: Photos that the answer is expected to correct.
         items: Which: what stands for each group that it may be of, the likeliest first; half: its photos.
         known: Which: known classes that it may be of, each after its place among those groups.
+        chances: Which: how probable each of these groups and classes is.
     """
 
     a: int
@@ -38,6 +39,7 @@ class Question(NamedTuple):
     worth: float = 0.0
     items: Sequence[int] = ()
     known: Sequence[Sequence[Any]] = ()
+    chances: Sequence[float] = ()
 
 
 class Offer(NamedTuple):

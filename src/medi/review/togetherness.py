@@ -10,15 +10,6 @@ from medi.core.arrays import Floats, Ints
 from medi.grouping.engine import known_label
 
 
-def belonging(samples: Ints, groups: Ints) -> Floats:
-    """(n,): how probable it is that an item is together with another one of its group; 0 for items in none."""
-    members = {int(group): np.flatnonzero(groups == group) for group in np.unique(groups[groups >= 0])}
-    near, total = near_groups(samples, members), np.zeros(len(groups))
-    for column, items in enumerate(members.values()):
-        total[items] = near[items, column] if len(items) > 1 else 1.0
-    return total
-
-
 def near_groups(samples: Ints, members: Mapping[int, Iterable[int]]) -> Floats:
     """(n, groups): how probable it is that an item is together with another one of each group.
 

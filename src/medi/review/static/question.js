@@ -59,19 +59,23 @@ const KINDS = {
     const all = [now.a, first, ...rest];
     const places = [first, ...rest].map((item) => ({
       name: place(item),
-      shown: side([item], `as in ${place(item)}`, all),
+      caption: `as in ${place(item)}`,
+      photos: (caption) => side([item], caption, all),
       go: same({ a: item, b: now.a }, true),
     }));
     for (const [rank, name] of now.known)
       places.splice(rank, 0, {
         name: printable(name),
-        shown: figure(ofClass(name), `known class ${printable(name)}`),
+        caption: `known class ${printable(name)}`,
+        photos: (caption) => figure(ofClass(name), caption),
         go: () => act("known", { items: [now.a], name }, { clear: false }),
       });
+    const likely = (index) => (now.chances.length ? `, ${percent(now.chances[index])} likely` : "");
+    const shown = places.map(({ caption, photos }, index) => photos(caption + likely(index)));
     const none = { others: rest, known: now.known.map(([, name]) => name) };
     return {
       heading: "Which of these is it?",
-      sides: [side([now.a], "this photo", all), ...places.map(({ shown }) => shown)],
+      sides: [side([now.a], "this photo", all), ...shown],
       answers: [
         ...places.map(({ name, go }, index) => [name, PICKS[index], go]),
         ["None", "D", same({ a: now.a, b: first }, false, none)],
