@@ -32,7 +32,7 @@ def test_new_photos_are_assigned_to_groups_and_known_classes(folders, medi_, mod
     assert result.code == 0, result.err
     rows = rows_of(folders / "new.csv")
     first, second = ("kind", "label", "confidence"), ("second_kind", "second_label", "second_confidence")
-    assert list(rows[0]) == ["path", *first, *second, "confidence_means"]
+    assert list(rows[0]) == ["path", *first, *second, "confidence_means", "likeliest", "likeliest_confidence"]
     assert [row["path"] for row in rows] == sorted(f"{name}/{i}.png" for name in PALETTES for i in range(2))
     group_of = {row["path"].split()[0]: row["cluster"] for row in rows_of(folders / "out" / "clusters.csv")}
     for row in rows:
@@ -43,6 +43,7 @@ def test_new_photos_are_assigned_to_groups_and_known_classes(folders, medi_, mod
         assert 0 <= float(row["second_confidence"]) <= 1
         assert row["second_kind"] != "none" or row["kind"] != "none"
         assert "probable" in row["confidence_means"]
+        assert (row["likeliest"], row["likeliest_confidence"]) == (row["label"], row["confidence"])
         if row["kind"] != "none":
             assert row["kind"] == ("known" if name in ("reds", "greens") else "novel"), row
             assert row["label"] == (name if row["kind"] == "known" else group_of[name]), row

@@ -47,10 +47,18 @@ ROWS = [
 ]
 
 
-def test_the_page_names_how_sure_an_answer_had_to_be():
-    for sure in (0.0, 0.8):
-        made = render_assigned(lambda: iter(ROWS), lambda paths: [b""] * len(paths), (), calibrated=True, sure=sure)
-        assert (re.search("less than 80\\s%", made) is not None) == (sure > 0)
+def test_answers_that_are_less_sure_than_asked_stand_apart_with_what_they_are():
+    unsure = row("far.jpg", NONE, 0.3, NONE, 0.0) | {"likeliest": "2", "likeliest_confidence": "0.7000"}
+    none = row("odd.jpg", NONE, 0.8, ("novel", "10"), 0.1) | {"likeliest": "", "likeliest_confidence": "0.8000"}
+    rows = [none, unsure]
+    outline = Outline(
+        render_assigned(lambda: iter(rows), lambda paths: patterns(range(2)), (), calibrated=True, sure=0.8)
+    )
+    assert outline.faults == []
+    captions = {path: " ".join(caption.split()) for path, caption, _ in figures(outline)}
+    assert captions == {"odd.jpg": "80 % nearest to group 10, 10 %", "far.jpg": "70 % group 2"}
+    heading = next(outline.texts[i] for i in outline.find("h1"))
+    assert heading.endswith("1 of neither, 1 less sure than asked")
 
 
 def test_pictures_come_by_answer_the_sure_ones_first_and_the_doubtful_with_their_second_guess():

@@ -27,13 +27,15 @@ from medi.photos.features_file import Features, read_features
 from medi.photos.folders import Found, Skipped, find_photos
 
 ASSIGNED_COLUMNS = (
-    "path", "kind", "label", "confidence", "second_kind", "second_label", "second_confidence", "confidence_means"
+    "path", "kind", "label", "confidence", "second_kind", "second_label", "second_confidence", "confidence_means",
+    "likeliest", "likeliest_confidence",
 )  # fmt: skip
 MEANING = {
     "novel": "how probable it is that it belongs to this group",
     "known": "how probable it is that it belongs to this class",
     "none": "how probable it is that it belongs to none; the second guess is what it is nearest to",
 }
+UNSURE = "how probable it is that the likeliest answer is wrong, which is less sure than asked"
 RenderPage = Callable[..., str]
 """Makes a page of the rows of the table, thumbnails by path, skipped files, whether answers are calibrated, and how
 sure they had to be."""
@@ -82,6 +84,7 @@ def run_assign(arguments: AssignArguments, render: RenderPage, reporter: Reporte
     answers = partial(recogniser.recognise, none_rate=arguments.none_rate, sure=arguments.sure)
     kinds, skipped, computed = Counter[str](), list(found.skipped), 0
     names = group_names(model)
+    rate = "" if arguments.none_rate is None else f"; where {arguments.none_rate:g} of those that belong may be none"
 
     def rows() -> Iterator[tuple[str, ...]]:
         nonlocal computed
@@ -92,11 +95,9 @@ def run_assign(arguments: AssignArguments, render: RenderPage, reporter: Reporte
                 guesses = _named(answer, names), _named(answer.second, names)
                 kinds[guesses[0].kind] += 1
                 cells = [cell for guess in guesses for cell in (guess.kind, guess.label, f"{guess.confidence:.4f}")]
-                meaning = MEANING[guesses[0].kind]
-                if answer.unsure is not None:
-                    likeliest = _named(answer.unsure, names)
-                    meaning = f"less sure than asked; likeliest: {likeliest.label} ({likeliest.confidence:.4f})"
-                yield path, *cells, meaning
+                likeliest = _named(answer.unsure or answer, names)
+                meaning = (UNSURE if answer.unsure else MEANING[guesses[0].kind]) + rate
+                yield path, *cells, meaning, likeliest.label, f"{likeliest.confidence:.4f}"
         if not kinds:
             bad = skipped[len(found.skipped)]
             raise InputError(

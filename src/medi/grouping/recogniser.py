@@ -201,7 +201,8 @@ def _recognised(first: Guess, second: Guess, *, sure: float) -> Recognised:
     """The likeliest answer, and the next one; none where the likeliest is less sure than asked."""
     if first.kind != "none" and first.confidence < sure:
         none = Guess("none", "", 1 - first.confidence)
-        second = first if first.confidence <= none.confidence else Guess("none", "", 0.0)
+        other = second if second.kind != "none" else Guess("none", "", 0.0)
+        second = first if first.confidence <= none.confidence else other
         return Recognised(none.kind, none.label, none.confidence, second, unsure=first)
     return Recognised(first.kind, first.label, first.confidence, second)
 

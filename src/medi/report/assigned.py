@@ -36,7 +36,7 @@ class AssignedPicture:
 class Section:
     """Pictures with one answer."""
 
-    kind: str  # of the answer
+    kind: str  # of the answer; "unsure" where the likeliest one was less sure than asked
     label: str  # number of the group, name of the class, or empty
     size: int = 0  # how many pictures it has
     doubtful: int = 0  # how many of them are
@@ -58,12 +58,12 @@ class Section:
     def count(self, row: Row) -> None:
         """Take note of one of its lines."""
         self.size += 1
-        self.total += float(row["confidence"])
+        self.total += _sure(row)
         self.doubtful += _doubtful(row)
 
     def keep(self, places: int) -> None:
         """Keep as many lines: the surest and the most doubtful."""
-        self.lines = ends(sorted(self.lines, key=lambda row: (-float(row["confidence"]), row["path"])), places)
+        self.lines = ends(sorted(self.lines, key=lambda row: (-_sure(row), row["path"])), places)
 
 
 def render_assigned(
@@ -81,12 +81,12 @@ def render_assigned(
     """
     found: dict[tuple[str, str], Section] = {}
     for row in rows():
-        key = row["kind"], row["label"]
+        key = _answer(row)
         found.setdefault(key, Section(*key)).count(row)
     sections = sorted(found.values(), key=_order)
     places = {(s.kind, s.label): most for s, most in zip(sections, room([s.size for s in sections]), strict=True)}
     for row in rows():
-        section, most = found[key := (row["kind"], row["label"])], places[key]
+        section, most = found[key := _answer(row)], places[key]
         section.lines.append(row)
         if len(section.lines) > 2 * most:
             section.keep(most)
@@ -97,7 +97,8 @@ def render_assigned(
     for section in sections:
         for row in section.lines:
             (section.look if _doubtful(row) else section.sure).append(_picture(row, next(jpegs)))
-    sizes = {kind: sum(s.size for s in sections if s.kind == kind) for kind in ("novel", "known", "none")}
+    by_kind = {kind: [s for s in sections if s.kind == kind] for kind in ("novel", "known", "none", "unsure")}
+    sizes = {kind: sum(s.size for s in some) for kind, some in by_kind.items()}
     pictures = sum(sizes.values())
     return fill(
         "assigned.html.j2",
@@ -108,27 +109,41 @@ def render_assigned(
         hidden=pictures - len(lines),
         likely_words=likely_words,
         pictures=pictures,
-        sections={kind: [s for s in sections if s.kind == kind] for kind in sizes},
+        sections=by_kind,
         sizes=sizes,
         skipped=skipped,
         sure_from=SURE_FROM,
     )
 
 
-def _order(section: Section) -> tuple[bool, bool, int, str]:
+def _order(section: Section) -> tuple[bool, bool, bool, int, str]:
     """Groups by number, known classes by name, none of these."""
     number = int(section.label) if section.kind == "novel" else 0
-    return section.kind == "none", section.kind == "known", number, section.label
+    return section.kind == "unsure", section.kind == "none", section.kind == "known", number, section.label
+
+
+def _answer(row: Row) -> tuple[str, str]:
+    """Kind and label of the section that a line is in."""
+    is_unsure = row["kind"] == "none" and row.get("likeliest", "")
+    return ("unsure", "") if is_unsure else (row["kind"], row["label"])
+
+
+def _sure(row: Row) -> float:
+    """What is shown below a picture: how probable its line is, or else the likeliest answer."""
+    return float(row["likeliest_confidence" if _answer(row)[0] == "unsure" else "confidence"])
 
 
 def _doubtful(row: Row) -> bool:
-    return is_doubtful(float(row["confidence"]))
+    return is_doubtful(_sure(row))
 
 
 def _picture(row: Row, jpeg: bytes) -> AssignedPicture:
+    source = Markup("data:image/jpeg;base64," + b64encode(jpeg).decode())
+    if _answer(row)[0] == "unsure":
+        group = row["likeliest"].isdecimal()
+        return AssignedPicture(row["path"], source, _sure(row), f"{'group ' * group}{row['likeliest']}")
     kind, label = row["second_kind"], row["second_label"]
     name = {"novel": f"group {label}", "known": label, "none": "none of these"}[kind]
     lead = "nearest to" if row["kind"] == "none" else "or"
     second = f"{lead} {name}, {probability(float(row['second_confidence']))}" if kind != row["kind"] or label else ""
-    source = Markup("data:image/jpeg;base64," + b64encode(jpeg).decode())
     return AssignedPicture(row["path"], source, float(row["confidence"]), second)

@@ -111,7 +111,7 @@ def _gain(diagnosis: Diagnosis) -> str:
     else:
         change = f"{abs(points)} {'more' if points > 0 else 'fewer'} of 100 known pictures came out right than without"
     margin = _give_or_take(diagnosis.gain_spread)
-    return f"In that rehearsal, after learning from the other known classes, {change}{margin}."
+    return f"On hidden known classes by themselves, their number told, after learning from the others {change}{margin}."
 
 
 def _distance(diagnosis: Diagnosis) -> str:
