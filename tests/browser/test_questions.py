@@ -104,9 +104,8 @@ def test_a_photo_that_looks_like_a_known_class_is_put_there_or_never_again(brows
     for name in ("rose", "tulip"):
         Image.new("RGB", (40, 30), (200, 60, 60)).save(review.folder.known / name / "1.png")
     before, asked = seen(review), review.state()["questions"]
-    earlier, question = next((place, one) for place, one in enumerate(asked) if one["known"])
-    (rank, name), *_ = question["known"]
-    assert name == "rose"
+    earlier, question = next((place, one) for place, one in enumerate(asked) if "rose" in str(one["known"]))
+    rank = next(rank for rank, name in question["known"] if name == "rose")
     with serving(review) as (address, _):
         show(browser, address)
         for _ in range(earlier):

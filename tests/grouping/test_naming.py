@@ -10,7 +10,7 @@ from medi.grouping.bags import Bag
 from medi.grouping.engine import ALONE, known_label
 from medi.grouping.lines import right_lines
 from medi.grouping.moves import Places, place_scores
-from medi.grouping.naming import BY_ITSELF, BY_PLACE, Naming, choose_naming
+from medi.grouping.naming import BY_PLACE, DISCRIMINANT, Naming, choose_naming
 from medi.grouping.posterior import Posterior
 from medi.grouping.search import Grouped
 
@@ -67,7 +67,7 @@ def test_another_way_is_chosen_where_it_is_clearly_better_and_only_there(better)
     bags, every = [], []
     for seed in range(12):
         found, points = grouped(any_labels(seed, singles=False), singles=False, seed=seed)
-        itself = Naming(BY_ITSELF, 0.0)(found, points, ONCE)
+        itself = Naming(DISCRIMINANT, 0.0)(found, points, ONCE)
         truth = itself if better else found.labels
         bags.append(Bag(points, truth, np.ones(12, bool), found.terms.anchors, points[:0], truth[:0]))
         every.append(found)

@@ -141,6 +141,8 @@ def test_two_groups_are_one_and_a_half_another_kind_as_probably_as_the_engine_sa
     label_of, where = {group: label for label, group in shown.items()}, draft.groups
     for one in questions(draft, View.of(draft, found, shown), ToyPool(looks([max(group, 0) for group in where]))):
         labels = [label_of.get(where[item], -1) for item in (one.a, one.b)]
+        if min(labels) < 0 or max(labels) > max(found.labels):
+            continue  # a group that the engine does not have
         if one.kind == "merge":
             assert one.probability == round(float(found.kin[labels[0], labels[1]]), 4)
         elif one.kind == "half":

@@ -25,7 +25,7 @@ from medi.discover.map import map_positions
 from medi.discover.result import ClassCount, Discovery
 from medi.discover.verdict import FAR, UNCERTAIN, Figures
 from medi.grouping.constraints import Constraints
-from medi.grouping.copies import Answers, LabelledItems, in_order, unique_items
+from medi.grouping.copies import LabelledItems, Remembered, in_order, unique_items
 from medi.grouping.engine import Ask, Grouping, known_label, place_numbers
 from medi.grouping.recogniser import Recogniser
 from medi.grouping.representation import check_features, check_size
@@ -145,8 +145,8 @@ def group_pool(learnt: Learnt, pool: NDArray[Any], config: DiscoveryConfig) -> G
     number = whole.numbers_by_size
     grouping, whole = grouping.renumbered(number), whole.renumbered(number)
     lines = place_numbers(whole.labels, len(whole.known))
-    answers = Answers.of(learnt.labelled, len(whole.known), items, lines, whole.chances)
-    recogniser = replace(grouping.recogniser(learnt.representation, names), answers=answers)
+    remembered = Remembered.of(learnt.labelled, len(whole.known), items, lines, whole.chances)
+    recogniser = replace(grouping.recogniser(learnt.representation, names), remembered=remembered)
     return GroupedPool(grouping, whole, drawn, place, count, recogniser, distance)
 
 

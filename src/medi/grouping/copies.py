@@ -47,7 +47,7 @@ class LabelledItems:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Remembered:
     """What was said of items that were there already, labelled or in the pool, to say the same of copies of them.
 
     Attributes:
@@ -57,9 +57,9 @@ class Answers:
 
     >>> labelled = LabelledItems.of(Items(np.array([[1.0]]), np.array([0]), ("a",)))
     >>> chances = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])  # one group, one known class, none
-    >>> answers = Answers.of(labelled, 1, np.array([[1.0], [5.0]]), np.array([2, 0]), chances)
-    >>> at = answers.find(np.array([[5.0], [1.0], [9.0]]))
-    >>> answers.places[at[:2]].tolist(), answers.chances[at[:2]].tolist(), int(at[2])
+    >>> remembered = Remembered.of(labelled, 1, np.array([[1.0], [5.0]]), np.array([2, 0]), chances)
+    >>> at = remembered.find(np.array([[5.0], [1.0], [9.0]]))
+    >>> remembered.places[at[:2]].tolist(), remembered.chances[at[:2]].tolist(), int(at[2])
     ([[0, 1], [1, 2]], [[0.6, 0.3], [1.0, 0.0]], -1)
     """
 
@@ -68,7 +68,7 @@ class Answers:
     chances: Floats
 
     @classmethod
-    def of(cls, labelled: LabelledItems, classes: int, pool: NDArray[Any], places: Ints, chances: Floats) -> Answers:
+    def of(cls, labelled: LabelledItems, classes: int, pool: NDArray[Any], places: Ints, chances: Floats) -> Remembered:
         """Labelled items are known for certain; of items of the pool is said what was said of them.
 
         Args:
@@ -92,11 +92,11 @@ class Answers:
         )
 
     def find(self, items: NDArray[Any]) -> Ints:
-        """Which of the answers (n,) is about a copy of each item; -1 for none."""
+        """Which of the items (n,) is a copy of each item; -1 for none."""
         return _find(self.digests, items)
 
 
-NO_ANSWERS = Answers(np.zeros(0, f"S{DIGEST}"), np.zeros((0, 2), np.int64), np.zeros((0, 2)))
+NOTHING_REMEMBERED = Remembered(np.zeros(0, f"S{DIGEST}"), np.zeros((0, 2), np.int64), np.zeros((0, 2)))
 
 
 def unique_items(items: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:

@@ -19,7 +19,11 @@ FAINTEST = -12.0
 
 @dataclass(frozen=True)
 class RehearsedPlaces:
-    """Wrong lines of a bag: what each was judged by (w, places + 1, 3), its own place (w,), and the right one (w,)."""
+    """Wrong lines of a bag: what each was judged by (w, places + 1, 3), its own place (w,), and the right one (w,).
+
+    >>> RehearsedPlaces(np.zeros((1, 3, 3)), own=np.array([0]), right=np.array([2])).right
+    array([2])
+    """
 
     clues: Floats
     own: Ints
@@ -36,8 +40,8 @@ class Elsewhere:
 
     >>> seen, fits = np.array([[0.7, 0.2, 0.1]] * 2), np.log([[0.8, 0.2]] * 2)
     >>> Elsewhere()(np.array([0, 1]), np.array([0.6, 0.1]), place_clues(seen, fits)).round(2)
-    array([[0.6 , 0.32],
-           [0.49, 0.49]])
+    array([[0.6 , 0.29],
+           [0.46, 0.46]])
     """
 
     weights: tuple[float, float, float] = USUAL_SHARES
@@ -73,6 +77,9 @@ def place_clues(seen: Floats, fits: Floats) -> Floats:
     Args:
         seen: (n, places + 1) as `sampled_places` gives them.
         fits: (n, places) logarithm of how well each item fits every place.
+
+    >>> place_clues(seen=np.ones((4, 3)), fits=np.zeros((4, 2))).shape
+    (4, 3, 3)
     """
     clues = np.zeros((*seen.shape, 3))
     clues[:, :, 0] = np.log(seen)
@@ -82,14 +89,23 @@ def place_clues(seen: Floats, fits: Floats) -> Floats:
 
 
 def log_shares(own: Ints, clues: Floats, weights: Floats) -> Floats:
-    """Logarithm (n, places + 1) of the share of each place but the own in what a wrong line leaves."""
+    """Logarithm (n, places + 1) of the share of each place but the own in what a wrong line leaves.
+
+    >>> clues = place_clues(seen=np.ones((1, 3)), fits=np.zeros((1, 2)))
+    >>> np.exp(log_shares(np.array([0]), clues, np.array([1.0, 1.0, 0.0])))
+    array([[0. , 0.5, 0.5]])
+    """
     raised = clues @ weights
     raised[np.arange(len(own)), own] = -np.inf
     return np.asarray(raised - log_total(raised))
 
 
 def fit_elsewhere(bags: Sequence[RehearsedPlaces]) -> Elsewhere:
-    """The weights under which the right places of wrong lines are likeliest."""
+    """The weights under which the right places of wrong lines are likeliest.
+
+    >>> fit_elsewhere([]) == USUAL_ELSEWHERE
+    True
+    """
     usual, held = np.array(USUAL_SHARES), np.array(SHARES_HELD)
 
     def loss(weights: Floats) -> tuple[float, Floats]:

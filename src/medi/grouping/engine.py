@@ -56,7 +56,13 @@ def place_numbers(labels: Ints, classes: int) -> Ints:
 
 
 def certain(labels: Ints, classes: int) -> Floats:
-    """Chances (n, groups + classes + 1) where each label (n,) is certain."""
+    """Chances (n, groups + classes + 1) where each label (n,) is certain.
+
+    >>> certain(np.array([0, -2, ALONE]), classes=1)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     found = np.zeros((len(labels), int(labels.max(initial=-1)) + 2 + classes))
     found[np.arange(len(labels)), place_numbers(labels, classes)] = 1.0
     return found

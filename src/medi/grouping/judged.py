@@ -27,6 +27,11 @@ class Judged:
         seen: (n, places + 2) how often an item is at each place; the last is a class without a group.
         scores: (n, places + 1) log weight of every place, given where all others are.
         between: (k, k) mean probability that items of two groups, or of one, are together.
+
+    >>> seen, scores = np.array([[0.8, 0.1, 0.1]] * 2), np.zeros((2, 2))
+    >>> judged = Judged(1, np.array([0, 1]), seen, scores, np.ones((1, 1)))
+    >>> judged.sampled, judged.fits(np.array([1.0])).ravel()
+    (array([0.8, 0.1]), array([0.5, 0.5]))
     """
 
     places: int

@@ -17,7 +17,7 @@ COMPARED = 10
 """Most items of a group that are compared with those of another."""
 USUAL_KINSHIP, KINSHIP_HELD = (0.3, -1.4, -0.65), (30.0, 20.0, 10.0)
 """Usual weights, which known classes of four sets suggested, and how strongly they are held to."""
-LEAST = 1e-3
+SUREST = 1e-3
 """Probabilities nearer to 0 or 1 count as this near."""
 
 
@@ -55,13 +55,20 @@ UNTESTED_KIN = Kinship(most=GUESS)
 
 
 def fit_kinship(between: Floats, smaller: Ints, one: NDArray[np.bool_]) -> Kinship:
-    """The weights under which what rehearsals found of pairs of groups (p,) is likeliest."""
+    """The weights under which what rehearsals found of pairs of groups (p,) is likeliest.
+
+    >>> between, smaller = np.full(400, 0.5), np.full(400, 5)
+    >>> kinship = fit_kinship(between, smaller, np.arange(400) < 200)  # half of such pairs were one
+    >>> kinship(np.array([[1.0, 0.5], [0.5, 1.0]]), sizes=np.array([5, 9])).round(1)
+    array([[1. , 0.4],
+           [0.4, 1. ]])
+    """
     first, second, third = logistic(_clues(between, smaller), one, USUAL_KINSHIP, KINSHIP_HELD)[1]
     return Kinship((first, second, third))
 
 
 def _clues(between: Floats, smaller: Ints) -> Floats:
-    return np.stack([log_odds(between, LEAST), np.log(np.maximum(smaller, 1)), np.ones(between.shape)], -1)
+    return np.stack([log_odds(between, SUREST), np.log(np.maximum(smaller, 1)), np.ones(between.shape)], -1)
 
 
 def pairs_between(labels: Ints, pairs: Callable[[Ints], Floats]) -> Floats:
@@ -70,6 +77,10 @@ def pairs_between(labels: Ints, pairs: Callable[[Ints], Floats]) -> Floats:
     Args:
         labels: (n,) groups from 0 on; what is less is in none.
         pairs: Probability (s, s) that two of some items (s,) are together.
+
+    >>> pairs_between(np.array([0, 0, 1]), lambda some: np.where(some[:, None] == some, 1.0, 0.2))
+    array([[0.2, 0.2],
+           [0.2, 1. ]])
     """
     members = [np.flatnonzero(labels == group)[:COMPARED] for group in range(int(labels.max(initial=-1)) + 1)]
     if not members:

@@ -19,12 +19,12 @@ from medi.grouping.lines import right_lines
 from medi.grouping.moves import Places, place_scores
 from medi.grouping.search import Grouped
 
-MIX, BY_ITSELF = 0.25, 1.0
+OF_BOTH, DISCRIMINANT = 0.25, 1.0
 """Weight of an item's own evidence beside that of its place."""
 LEADS = (-12, -9, -6, -4, -2, -1, 0, 1, 2, 4, 6, 9, 12, 16, 20)
 """How far ahead of any other place a class may have to be, as evidence."""
-STANDARD_ERRORS = 2
-"""By how many another way must be better than the place, over bags."""
+BETTER_BY = 2
+"""Standard errors over bags by which another way must be better than the place."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Naming:
     Attributes:
         own: Weight of an item's own evidence beside that of its place; 0 for the place alone.
         lead: How far ahead of any other place a class must be.
+
+    >>> Naming() == BY_PLACE, Naming(own=1.0, lead=4.0).lead
+    (True, 4.0)
     """
 
     own: float = 0.0
@@ -93,9 +96,13 @@ class _Named:
 
 
 def choose_naming(bags: Sequence[Bag], found: Sequence[Grouped]) -> Naming:
-    """The way with most right lines in bags, where it is clearly better than the place."""
-    ways = [Naming(own, lead) for own, lead in product((MIX, BY_ITSELF), LEADS)]
-    gains = np.zeros((len(bags), len(ways)))
+    """The way with most right lines in bags, where it is clearly better than the place.
+
+    >>> choose_naming([], [])
+    Naming(own=0.0, lead=0.0)
+    """
+    ways = [Naming(own, lead) for own, lead in product((OF_BOTH, DISCRIMINANT), LEADS)]
+    gains = np.zeros((max(len(bags), 1), len(ways)))
     for number, (bag, grouped) in enumerate(zip(bags, found, strict=True)):
         if not len(grouped.terms.anchors):
             continue
@@ -104,4 +111,4 @@ def choose_naming(bags: Sequence[Bag], found: Sequence[Grouped]) -> Naming:
         gains[number] = [right_lines(bag.truth, named.labels(way))[bag.fair].sum() - before for way in ways]
     best = int(gains.mean(0).argmax())
     error = gains[:, best].std(ddof=1) / np.sqrt(len(bags)) if len(bags) > 1 else np.inf
-    return ways[best] if gains[:, best].mean() > STANDARD_ERRORS * error else BY_PLACE
+    return ways[best] if gains[:, best].mean() > BETTER_BY * error else BY_PLACE

@@ -15,7 +15,7 @@ from medi.core.errors import InputError
 from medi.core.files import make_folder
 from medi.core.tensors import load_arrays, save_arrays, under_prefix, with_prefix
 from medi.grouping.class_model import ClassModel, log_total
-from medi.grouping.copies import DIGEST, NO_ANSWERS, Answers
+from medi.grouping.copies import DIGEST, NOTHING_REMEMBERED, Remembered
 from medi.grouping.moves import Places
 from medi.grouping.recognition import Recognition
 from medi.grouping.representation import Representation
@@ -70,7 +70,7 @@ class Recogniser:
         recognition: How evidence becomes probability.
         start: (k + c + 1,) log odds that the places and none start with.
         calibrated: Whether known classes set that.
-        answers: What was said of labelled items and of the pool, and is said of copies of them.
+        remembered: What was said of labelled items and of the pool, and is said of copies of them.
 
     >>> from medi import MetaDiscovery
     >>> rows = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
@@ -86,7 +86,7 @@ class Recogniser:
     recognition: Recognition
     start: Floats
     calibrated: bool
-    answers: Answers = NO_ANSWERS
+    remembered: Remembered = NOTHING_REMEMBERED
 
     @property
     def groups(self) -> int:
@@ -108,8 +108,8 @@ class Recogniser:
         probability = np.minimum(self.recognition.probabilities(scores, self.start, none_rate), self.recognition.most)
         places = np.argsort(-probability, axis=1, kind="stable")[:, [0, min(1, probability.shape[1] - 1)]]
         chances = np.take_along_axis(probability, places, axis=1)
-        at = self.answers.find(items)
-        places[at >= 0], chances[at >= 0] = self.answers.places[at[at >= 0]], self.answers.chances[at[at >= 0]]
+        at = self.remembered.find(items)
+        places[at >= 0], chances[at >= 0] = self.remembered.places[at[at >= 0]], self.remembered.chances[at[at >= 0]]
         answers = zip(places.tolist(), chances.tolist(), strict=True)
         return [_recognised(*map(self._guess, *answer), sure=sure) for answer in answers]
 
@@ -144,8 +144,8 @@ class Recogniser:
             "calibrated": self.calibrated,
         }
         arrays |= {"sums": self.places.sums, "counts": self.places.counts, "start": self.start}
-        digests = self.answers.digests.view(np.uint8).reshape(-1, DIGEST)
-        arrays |= {"seen": digests, "seen_places": self.answers.places, "seen_chances": self.answers.chances}
+        digests = self.remembered.digests.view(np.uint8).reshape(-1, DIGEST)
+        arrays |= {"seen": digests, "seen_places": self.remembered.places, "seen_chances": self.remembered.chances}
         save_arrays(make_folder(folder) / RECOGNISER, arrays, facts)
 
     @classmethod
@@ -187,7 +187,7 @@ class Recogniser:
             recognition,
             start,
             facts["calibrated"],
-            _answers(arrays, len(sums) + 1),
+            _remembered(arrays, len(sums) + 1),
         )
         shape = representation.shape
         blank = np.zeros((1, *shape), np.float64 if len(shape) == 1 else np.uint8)
@@ -201,16 +201,14 @@ def _recognised(first: Guess, second: Guess, *, sure: float) -> Recognised:
     """The likeliest answer, and the next one; none where the likeliest is less sure than asked."""
     if first.kind != "none" and first.confidence < sure:
         none = Guess("none", "", 1 - first.confidence)
-        other = second if second.kind != "none" else Guess("none", "", 0.0)
-        second = first if first.confidence <= none.confidence else other
         return Recognised(none.kind, none.label, none.confidence, second, unsure=first)
     return Recognised(first.kind, first.label, first.confidence, second)
 
 
-def _answers(arrays: Mapping[str, NDArray[Any]], places: int) -> Answers:
+def _remembered(arrays: Mapping[str, NDArray[Any]], places: int) -> Remembered:
     """What is said of copies; version 0.2.0 wrote nothing of that."""
     if "seen" not in arrays:
-        return NO_ANSWERS
+        return NOTHING_REMEMBERED
     check_arrays(arrays, {"seen": "LD", "seen_places": "LT", "seen_chances": "lt"})
     digests, of, chances = arrays["seen"], arrays["seen_places"], arrays["seen_chances"]
     probable = (chances >= 0) & (chances <= 1) & (chances <= chances[:, :1])
@@ -218,4 +216,4 @@ def _answers(arrays: Mapping[str, NDArray[Any]], places: int) -> Answers:
         raise ValueError("what is said of copies does not fit")
     if of.shape[1] != 2 or not probable.all():
         raise ValueError("what is said of copies cannot be")
-    return Answers(np.ascontiguousarray(digests).view(f"S{DIGEST}").ravel(), of, chances)
+    return Remembered(np.ascontiguousarray(digests).view(f"S{DIGEST}").ravel(), of, chances)

@@ -63,6 +63,9 @@ class View:
         there, labels = [*label_of], [*label_of.values()]
         pure, kin = np.ones(len(members)), np.zeros((len(members), len(members)))
         pure[there], kin[np.ix_(there, there)] = found.pure[labels], found.kin[np.ix_(labels, labels)]
+        for place, items in enumerate(state.members.values()):
+            if place not in label_of and len(items) == 1:  # a group of one photo is where that photo may be
+                kin[place] = kin[:, place] = every[items[0], : len(members)]
         groups, known = every[:, : len(members)], every[:, len(members) : len(members) + len(found.names)]
         return cls(thinned(found.samples), groups, known, found.names, pure, kin)
 
@@ -103,6 +106,9 @@ def place_chances(state: ReviewState, found: Regrouped, shown: Mapping[int, int]
             denied[item, len(groups) + names.index(name)] = True
     own = np.array([_own(state, item, groups, names) for item in range(len(every))], dtype=np.int64)
     denied[np.arange(len(every)), own] = False
+    known_to_it = {place for _, place in _columns(state, found, shown)}
+    new = np.array([place < len(groups) and place not in known_to_it for place in own.tolist()], dtype=bool)
+    every[new, own[new]] = np.maximum(0.0, 1 - every[new].sum(1))  # a class without a group of the engine's
     left = 1 - np.where(denied, every, 0.0).sum(1, keepdims=True)
     every[denied] = 0.0
     return np.minimum(every / np.maximum(left, 1e-12), 1.0), own

@@ -7,7 +7,7 @@ said.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -74,10 +74,11 @@ class _Asking:
         for item, here in enumerate(self.state.groups):
             if item in self.held or item in self.stands or self.state.known[item]:
                 continue
-            near = enumerate(self.view.groups[item].tolist())
             if here >= 0 and not self.open(item, self.stands[groups.index(here)]):
                 continue  # it was said to belong where it is
-            found = [(chance, place, "") for place, chance in near if self.open(item, self.stands[place])]
+            row = enumerate(self.view.groups[item].tolist())
+            near = [(chance, place) for place, chance in row if chance > 0]  # 0 is what a person denied
+            found = [(chance, place, "") for chance, place in near if self.open(item, self.stands[place])]
             places = sorted(found + self._classes(item), key=lambda one: -one[0])[:CHOICES]
             if found and all(name for *_, name in places):
                 places = [*places[: CHOICES - 1], max(found, key=lambda one: one[0])]
@@ -108,13 +109,21 @@ class _Asking:
 
     def merges(self) -> Iterator[Question]:
         """Whether two groups are one kind: if so, the smaller one is corrected."""
-        groups = list(self.members.values())
+        groups, denied = list(self.members.values()), self._denied()
         for i, a in enumerate(self.stands):
             for j, b in enumerate(self.stands[:i]):
                 small, large = sorted((i, j), key=lambda place: len(groups[place]))
-                if self.open(a, b) and not {a, b} & self.held:
+                if self.open(a, b) and not {a, b} & self.held and frozenset((i, j)) not in denied:
                     chance = float(self.view.kin[small, large])
                     yield _question("merge", b, a, chance, chance * len(groups[small]))
+
+    def _denied(self) -> set[frozenset[int]]:
+        """Pairs of groups that hold photos that were said to be apart."""
+        place = {item: at for at, items in enumerate(self.members.values()) for item in items}
+        holds: dict[int, set[int]] = defaultdict(set)
+        for item, at in place.items():
+            holds[self.of[item]].add(at)
+        return {frozenset((a, b)) for ends in self.said for a in holds[min(ends)] for b in holds[max(ends)]}
 
     def halves(self) -> Iterator[Question]:
         """Whether the smaller half of a group is another kind: if so, it is corrected."""

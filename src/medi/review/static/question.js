@@ -70,7 +70,8 @@ const KINDS = {
         photos: (caption) => figure(ofClass(name), caption),
         go: () => act("known", { items: [now.a], name }, { clear: false }),
       });
-    const likely = (index) => (now.chances.length ? `, ${percent(now.chances[index])} likely` : "");
+    const chance = (share) => (share < 0.01 ? "under 1\u00a0%" : percent(share));
+    const likely = (index) => (now.chances.length ? `, ${chance(now.chances[index])} likely` : "");
     const shown = places.map(({ caption, photos }, index) => photos(caption + likely(index)));
     const none = { others: rest, known: now.known.map(([, name]) => name) };
     return {
