@@ -1,11 +1,12 @@
-"""Are known photos named rightly, and does `medi discover` name as many of them as `medi assign` would?
+"""Are known photos named rightly, as many as `medi assign` would name, and are groups that are called tight pure?
 
     python benchmarks/naming.py --sets glyphs,cifar100,omniglot,folder:FLOWERS,features:CARS.npz --out FILE.json
 
 The known classes of each set are drawn anew as known and as novel ones, and pools mixed of them: 10 novel classes of
 five items (5 where classes are few), as many known ones and up to ten one-offs. Prints and writes, of each draw, right
 lines as rehearsals choose to name and with the place in the posterior alone; known items named rightly and false names;
-and how many `assign` would name rightly with as many false names, each item by itself against the same model.
+how many `assign` would name rightly with as many false names, each item by itself against the same model; and groups
+that are called tight, and those of them whose items are all of one class.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from medi.core.progress import Reporter
 from medi.core.workplace import Workplace
 from medi.discover.config import DiscoveryConfig
 from medi.discover.learning import learn
-from medi.discover.pipeline import group_pool
+from medi.discover.pipeline import discover_with
 from medi.grouping.by_posterior import PosteriorGrouping
 from medi.grouping.copies import in_order
 from medi.grouping.engine import known_label
@@ -55,10 +56,11 @@ def known_of(name: str, reporter: Reporter) -> Source:
 def compare(problem: Draw, seed: int) -> dict[str, Any]:
     """Right lines and names of a pool, and what `assign` would name."""
     learnt = learn(in_order(problem.known), problem.pool, CONFIG, Workplace(seed=seed))
-    pool = group_pool(learnt, problem.pool, CONFIG)
-    grouping = pool.grouping
+    outcome = discover_with(learnt, problem.pool, CONFIG)
+    grouping, labels = outcome.pool.grouping, np.array(outcome.discovery.labels)
     assert isinstance(grouping, PosteriorGrouping)
-    truth = problem.truth[np.unique(pool.place, return_index=True)[1]]
+    truth = problem.truth[np.unique(outcome.pool.place, return_index=True)[1]]
+    tight = [number for number, group in enumerate(outcome.discovery.groups) if group.verdict == "tight"]
     placed = PosteriorGrouping.of(
         grouping.points, grouping.copies, grouping.ask, grouping.known, replace(grouping.rehearsed, naming=BY_PLACE)
     )
@@ -76,6 +78,8 @@ def compare(problem: Draw, seed: int) -> dict[str, Any]:
         "known named": float((named & right).sum() / known.sum()),
         "false names": float(false.sum() / len(truth)),
         "known named by assign": float(((lead > bound) & (best == truth)).sum() / known.sum()),
+        "tight": len(tight),
+        "tight and pure": sum(len(np.unique(problem.truth[labels == group])) == 1 for group in tight),
     }
 
 
@@ -95,10 +99,18 @@ def main(parser: Parser) -> None:
                 for seed in range(FIRST_DRAW, FIRST_DRAW + options.draws)
             ]
             figures[Path(name).stem.removeprefix("folder:").removeprefix("features:")] = rows
-            means = {key: np.mean([row[key] for row in rows]) for key in rows[0] if key != "naming"}
+            means = {
+                key: np.mean([row[key] for row in rows]) for key, value in rows[0].items() if isinstance(value, float)
+            }
+            pure, tight = (sum(row[key] for row in rows) for key in ("tight and pure", "tight"))
             others = sum(row["naming"]["own"] > 0 for row in rows)
             shares = (f"{key} {100 * value:.1f}" for key, value in means.items())
-            print(f"{name}: {others} of {len(rows)} draws not by place;", *shares, flush=True)
+            print(
+                f"{name}: {others} of {len(rows)} draws not by place;",
+                *shares,
+                f"{pure} of {tight} tight groups pure",
+                flush=True,
+            )
     write_json(options.out, figures)
 
 

@@ -82,7 +82,7 @@ def check_answers(outcome: Outcome, items: np.ndarray) -> None:
     known=st.sampled_from([2, 5, 9, 14]),
     asked=st.sampled_from([{}, {"classes": 3}, {"only_novel": False}, {"only_novel": False, "classes": 4}]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_whatever_is_grouped_no_statement_contradicts_another(seed, apart, known, asked):
     labelled, novel = split(gaussian_classes(known + 4, 8, apart=apart, seed=seed), known)
     generator = np.random.default_rng(seed)

@@ -33,7 +33,7 @@ FEW_EACH = 6
 """Labelled items of a known class below which more of them help most."""
 
 # Thresholds of a group.
-PURE, MIXED_BELOW = 0.85, 0.5
+PURE, MIXED_BELOW = 0.9, 0.5
 """Probability that all its items are of one class from which a group is tight, and below which it is mixed."""
 SURE_LINES = 0.75
 """Mean confidence of its lines that a tight group has at least, and a mixed one has not."""
