@@ -202,6 +202,7 @@ def test_nothing_is_asked_about_settled_photos_or_what_follows_from_what_was_sai
     for one in questions(draft, view, ToyPool(looks(TWO))):
         assert not {one.a, one.b} & draft.held
         assert {one.a, one.b} not in ({0, 1}, {0, 4}, {1, 4})
+        assert one.kind != "merge" or {TWO[one.a], TWO[one.b]} != {0, 1}, "they hold photos that were said to be apart"
         assert one.worth > 0
 
 

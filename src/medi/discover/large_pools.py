@@ -14,7 +14,8 @@ from medi.core.arrays import Ints
 from medi.core.draws import Draws
 from medi.data.items import CHUNK
 from medi.grouping.constraints import Constraints
-from medi.grouping.engine import ALONE, Grouping, certain, known_label
+from medi.grouping.elsewhere import certain
+from medi.grouping.engine import ALONE, Grouping, known_label
 from medi.grouping.recogniser import Recogniser
 
 MOST_GROUPED = 4000

@@ -15,8 +15,8 @@ from medi.core.tensors import load_arrays
 from medi.grouping.branches import Units
 from medi.grouping.class_model import ClassModel, Terms
 from medi.grouping.constraints import Constraints, components
-from medi.grouping.elsewhere import Elsewhere
-from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, certain, known_label, place_numbers
+from medi.grouping.elsewhere import Elsewhere, certain
+from medi.grouping.engine import ALONE, Anchors, Ask, Grouping, known_label, place_numbers
 from medi.grouping.judged import Judged
 from medi.grouping.kinship import Kinship, kin_of
 from medi.grouping.lines import group_means

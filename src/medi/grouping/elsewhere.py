@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from medi.core.arrays import Floats, Ints
 from medi.grouping.class_model import log_total
+from medi.grouping.engine import place_numbers
 
 USUAL_SHARES, SHARES_HELD = (0.25, 0.75, -2.0), (20.0, 20.0, 5.0)
 """Usual weights, which known classes of three sets suggested, and how strongly they are held to."""
@@ -60,15 +61,37 @@ class Elsewhere:
         """
         share = np.exp(log_shares(own, clues, np.array(self.weights)))[:, :-1]
         others = (1 - confidence)[:, None] * share
-        summed = np.cumsum(np.sort(others, axis=1)[:, ::-1], axis=1) + confidence[:, None]
-        means = summed / np.arange(2, others.shape[1] + 2)
-        level = np.maximum(confidence, means.max(1, initial=0.0))
+        level = levelled(confidence, others)
         found = np.minimum(others, level[:, None])
         found[np.arange(len(own)), own] = level
         return np.asarray(found)
 
 
 USUAL_ELSEWHERE = Elsewhere()
+
+
+def levelled(mine: Floats, others: Floats) -> Floats:
+    """How probable (n,) an own place (n,) is when no other (n, places) may be likelier: the mean of it and of those.
+
+    >>> levelled(np.array([0.5, 0.1]), np.array([[0.2, 0.3], [0.3, 0.6]])).round(2)
+    array([0.5 , 0.35])
+    """
+    summed = np.cumsum(np.sort(others, axis=1)[:, ::-1], axis=1) + mine[:, None]
+    means = summed / np.arange(2, others.shape[1] + 2)
+    return np.asarray(np.maximum(mine, means.max(1, initial=0.0)))
+
+
+def certain(labels: Ints, classes: int) -> Floats:
+    """Chances (n, groups + classes + 1) where each label (n,) is certain.
+
+    >>> certain(np.array([0, -2, -1]), classes=1)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    found = np.zeros((len(labels), int(labels.max(initial=-1)) + 2 + classes))
+    found[np.arange(len(labels)), place_numbers(labels, classes)] = 1.0
+    return found
 
 
 def place_clues(seen: Floats, fits: Floats) -> Floats:

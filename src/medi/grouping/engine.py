@@ -55,19 +55,6 @@ def place_numbers(labels: Ints, classes: int) -> Ints:
     return np.where(labels >= 0, labels, np.where(labels == ALONE, groups + classes, groups + known_label(0) - labels))
 
 
-def certain(labels: Ints, classes: int) -> Floats:
-    """Chances (n, groups + classes + 1) where each label (n,) is certain.
-
-    >>> certain(np.array([0, -2, ALONE]), classes=1)
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
-    """
-    found = np.zeros((len(labels), int(labels.max(initial=-1)) + 2 + classes))
-    found[np.arange(len(labels)), place_numbers(labels, classes)] = 1.0
-    return found
-
-
 Kind = Literal["novel", "known", "alone"]
 """novel: in a group that was found; known: looks like a known class; alone: resembles nothing else."""
 

@@ -49,7 +49,6 @@ class Kinship:
         return np.asarray(found)
 
 
-USUAL_KIN = Kinship()
 UNTESTED_KIN = Kinship(most=GUESS)
 """Where nothing could be rehearsed."""
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medi.core.arrays import Floats, Ints
+from medi.grouping.elsewhere import levelled
 from medi.review.constraints import bundles, kept_apart
 from medi.review.state import ReviewState
 
@@ -63,9 +65,12 @@ class View:
         there, labels = [*label_of], [*label_of.values()]
         pure, kin = np.ones(len(members)), np.zeros((len(members), len(members)))
         pure[there], kin[np.ix_(there, there)] = found.pure[labels], found.kin[np.ix_(labels, labels)]
+        denied = _denied(state, found.names)[:, : len(members)]
         for place, items in enumerate(state.members.values()):
             if place not in label_of and len(items) == 1:  # a group of one photo is where that photo may be
                 kin[place] = kin[:, place] = every[items[0], : len(members)]
+            apart = denied[items].any(0)
+            kin[place, apart] = kin[apart, place] = 0.0
         groups, known = every[:, : len(members)], every[:, len(members) : len(members) + len(found.names)]
         return cls(thinned(found.samples), groups, known, found.names, pure, kin)
 
@@ -79,8 +84,7 @@ def confidences(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) 
     lines = np.arange(len(every))
     mine = every[lines, own].copy()
     every[lines, own] = 0.0
-    summed = np.cumsum(np.sort(every, axis=1)[:, ::-1], axis=1) + mine[:, None]
-    return np.asarray(np.maximum(mine, (summed / np.arange(2, every.shape[1] + 2)).max(1, initial=0.0)))
+    return levelled(mine, every)
 
 
 def place_chances(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) -> tuple[Floats, Ints]:
@@ -94,16 +98,7 @@ def place_chances(state: ReviewState, found: Regrouped, shown: Mapping[int, int]
     every[:, len(groups) : -1] = found.chances[:, k:]
     for label, place in _columns(state, found, shown):
         every[:, place] = found.chances[:, label]
-    of, members = bundles(state.words), state.members
-    denied = np.zeros(every.shape, dtype=bool)
-    for ends in kept_apart(state.words, of):
-        sides = [[item for item in range(len(every)) if of[item] == root] for root in ends]
-        for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
-            there = {state.groups[item] for item in other} & members.keys()
-            denied[np.ix_(one, [groups.index(group) for group in there])] = True
-    for item, name in state.refused:
-        if name in names:
-            denied[item, len(groups) + names.index(name)] = True
+    denied = _denied(state, names)
     own = np.array([_own(state, item, groups, names) for item in range(len(every))], dtype=np.int64)
     denied[np.arange(len(every)), own] = False
     known_to_it = {place for _, place in _columns(state, found, shown)}
@@ -112,6 +107,21 @@ def place_chances(state: ReviewState, found: Regrouped, shown: Mapping[int, int]
     left = 1 - np.where(denied, every, 0.0).sum(1, keepdims=True)
     every[denied] = 0.0
     return np.minimum(every / np.maximum(left, 1e-12), 1.0), own
+
+
+def _denied(state: ReviewState, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Whether (n, groups shown + classes + 2) a person said that an item does not belong to a place."""
+    groups, of = list(state.members), bundles(state.words)
+    found = np.zeros((len(state.groups), len(groups) + len(names) + 2), dtype=bool)
+    for ends in kept_apart(state.words, of):
+        sides = [[item for item in range(len(found)) if of[item] == root] for root in ends]
+        for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
+            there = {state.groups[item] for item in other if state.groups[item] >= 0}
+            found[np.ix_(one, [groups.index(group) for group in there])] = True
+    for item, name in state.refused:
+        if name in names:
+            found[item, len(groups) + names.index(name)] = True
+    return found
 
 
 def _columns(state: ReviewState, found: Regrouped, shown: Mapping[int, int]) -> list[tuple[int, int]]:

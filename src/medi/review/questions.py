@@ -7,7 +7,7 @@ said.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -109,21 +109,13 @@ class _Asking:
 
     def merges(self) -> Iterator[Question]:
         """Whether two groups are one kind: if so, the smaller one is corrected."""
-        groups, denied = list(self.members.values()), self._denied()
+        groups = list(self.members.values())
         for i, a in enumerate(self.stands):
             for j, b in enumerate(self.stands[:i]):
                 small, large = sorted((i, j), key=lambda place: len(groups[place]))
-                if self.open(a, b) and not {a, b} & self.held and frozenset((i, j)) not in denied:
+                if self.open(a, b) and not {a, b} & self.held:
                     chance = float(self.view.kin[small, large])
                     yield _question("merge", b, a, chance, chance * len(groups[small]))
-
-    def _denied(self) -> set[frozenset[int]]:
-        """Pairs of groups that hold photos that were said to be apart."""
-        place = {item: at for at, items in enumerate(self.members.values()) for item in items}
-        holds: dict[int, set[int]] = defaultdict(set)
-        for item, at in place.items():
-            holds[self.of[item]].add(at)
-        return {frozenset((a, b)) for ends in self.said for a in holds[min(ends)] for b in holds[max(ends)]}
 
     def halves(self) -> Iterator[Question]:
         """Whether the smaller half of a group is another kind: if so, it is corrected."""
